@@ -265,8 +265,11 @@ def test_a_gain_that_is_not_to_be_trusted_is_not_written() -> None:
 
 def test_supply_stands_beside_its_prediction() -> None:
     rows = samples.supplies()
-    figures = ("batches_per_s", "predicted_batches_per_s", "device_idle_share")
-    drawn = records(draw(samples.document(rows))["supply"], "batches_per_s")
+    figures = ("batches_per_s", "predicted_batches_per_s")
+    charts = draw(samples.document(rows))
+    idle = {r["name"]: r["device_idle_share"] for r in records(charts["idle"], "workers")}
+    assert idle == {row["name"]: row["device_idle_share"] for row in rows}
+    drawn = records(charts["supply"], "batches_per_s")
     assert {r["name"]: (r["workers"], *(r[key] for key in figures)) for r in drawn} == {
         row["name"]: (int(axis(row["name"], "workers")), *(row[key] for key in figures))
         for row in rows
@@ -425,7 +428,7 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.compute_transfers()[:1], ["compute_transfer"]),
         (samples.fragments()[:1], ["fragments"]),
         (samples.priorities()[1:2], ["priority"]),
-        (samples.supplies()[:1], ["supply"]),
+        (samples.supplies()[:1], ["supply", "idle"]),
         (samples.launches()[:1], ["launch"]),
         (samples.launches()[2:3], ["pieces"]),
         (samples.copy_shares()[:1], ["copy_share"]),

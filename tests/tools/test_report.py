@@ -110,7 +110,7 @@ def test_every_row_is_in_a_table_under_its_name(full: Page) -> None:
 def test_every_chart_is_drawn_once_with_its_data(full: Page) -> None:
     assert full.values("figure", "data-chart") == [
         *("slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"),
-        *("compute_transfer", "fragments", "priority", "supply", "launch", "pieces"),
+        *("compute_transfer", "fragments", "priority", "supply", "idle", "launch", "pieces"),
         *("copy_share-Gelu", "copy_share-Softmax", "mlp"),
         *("tokens", "steps-Tp-Block", "buckets", "steps-Fsdp", "steps-Layers"),
         *("bubbles-Pp-GPipe", "bubbles-Pp-OneFOneB", "bubbles-Pp-Interleaved"),

@@ -21,7 +21,16 @@ from overlapbench.view import theme
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ["slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"]
-NAMES += ["compute_transfer", "fragments", "priority", "supply", "launch", "pieces", "copy_share"]
+NAMES += [
+    "compute_transfer",
+    "fragments",
+    "priority",
+    "supply",
+    "idle",
+    "launch",
+    "pieces",
+    "copy_share",
+]
 NAMES += [
     "mlp",
     "bubbles",
@@ -100,7 +109,8 @@ def test_png(drawn: Path, name: str) -> None:
         ("fragments", ["time (ms)", "fragments", "4096", "loop", "batch"]),
         ("priority", ["latency (ms)", "alone", "gain 1.91", "gain 1.00", "control: equal"]),
         ("priority", ["ShortBlocks beside ResidentGrid", "gain 1.00"]),
-        ("supply", ["batches per second", "workers", "device idle", "prefetch 8"]),
+        ("supply", ["batches per second", "workers", "prefetch 8"]),
+        ("idle", ["device idle (share of the time)"]),
         ("launch", ["µs per launch", "launches", "RoundTrip", "loop"]),
         (
             "copy_share",

@@ -1,7 +1,7 @@
 """Charts of curves, as data: the rows that are points, the axes, the curves and their panels.
 
-A row becomes a record of `series`, `panel`, its place on the x axis, and each field of the Figures,
-which `derived` computes, or else the counter of that name.
+A row becomes a record of `series`, `panel`, its place on the x axis, and each field that is drawn
+or told, which `derived` computes, or else the counter of that name.
 
 Measured figures are points joined by a line, references short strokes joined by a dashed line,
 bounds dotted lines, all in the colour of the series. A record with a `ring`, which `finish` may
@@ -75,14 +75,20 @@ class X:
         return encoded(f"{self.name}:{kind}", title=title or self.title, **looks)
 
 
-@dataclass(frozen=True)
-class Figures:
-    """The y axis: fields of the records, and their scale."""
+@dataclass(frozen=True, kw_only=True)
+class Curves(ChartKind):
+    """A chart of curves, in one panel or several."""
 
-    measured: str
-    title: str
+    rows: Sequence[Rows]  # a row is one point for each entry that matches it
+    x: X
+    measured: str  # the field on the y axis
+    y_title: str
     scale: Scale  # from axes.py, for all values drawn
-    reference: str = ""  # empty: none
+    series: Naming
+    panel: Naming | None = None  # None: one panel, or `rows` name it
+    derived: Mapping[str, Callable[[Row], object]] = field(default_factory=dict)
+    finish: Callable[[Records], Records] | None = None
+    reference: str = ""  # a field; empty: none
     bound: str = ""  # likewise
     tooltip: Sequence[str] = ()  # further fields
     interval: str = ""  # the counter whose interval is drawn; empty: that of the measured field
@@ -95,39 +101,6 @@ class Figures:
     style: Style = theme.curve_style
     height: int = 240  # of a panel
     alone: int = 0  # of a single panel without a title; 0: like others
-
-    @property
-    def told(self) -> list[str]:
-        return [self.measured, *filter(None, [self.reference]), *self.tooltip]
-
-    @property
-    def fields(self) -> list[str]:
-        return [*self.told, *filter(None, [self.bound, self.label])]
-
-    def scale_of(self, records: Sequence[Record]) -> Spec:
-        """Return the scale that contains everything drawn of the records."""
-        drawn = [self.measured, self.reference, self.bound]
-        ends = [f"{self.measured}_low", f"{self.measured}_high"] * self.holds_intervals
-        keys = {True: [*drawn, *ends], False: drawn}  # by whether a record is trusted
-        values = (r.get(key) for r in records for key in keys[r["trusted"]])
-        return self.scale([value for value in values if value is not None])
-
-    def y(self, field: str, scale: Spec) -> Spec:
-        return encoded(f"{field}:Q", title=self.title, scale=scale)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curves(ChartKind):
-    """A chart of curves, in one panel or several."""
-
-    rows: Sequence[Rows]  # a row is one point for each entry that matches it
-    x: X
-    figures: Figures
-    series: Naming
-    panel: Naming | None = None  # None: one panel, or `rows` name it
-    derived: Mapping[str, Callable[[Row], object]] = field(default_factory=dict)
-    finish: Callable[[Records], Records] | None = None
-    below: Figures | None = None  # on another y axis, below the first
     least: int = 1  # points of a curve at different places
     columns: int = 2  # of panels, at most; 0: stacked, as wide as the picture
     own_legends: bool = False  # of each panel
@@ -141,24 +114,47 @@ class Curves(ChartKind):
 
     def draw(self, rows: Sequence[Row]) -> Spec:
         records = self.records(rows)
-        drawn = [self._draw(figures, records) for figures in self._every]
-        return drawn[0] if len(drawn) == 1 else {"vconcat": drawn}
+        key, panels = self.scale_of_each, split(records, "panel")
+        scales = {value: self._scale_of(part) for value, part in split(records, key).items()}
+        columns = min(self.columns, len(panels)) or 1
+
+        def draw(part: Sequence[Record]) -> Spec:
+            x = self.x.encoded(part if self.own_x else records, columns, part[0].get("x_axis", ""))
+            curves = split(part if self.own_legends else records, "series")
+            places = {curve: place for place, curve in enumerate(curves)}
+            return self._panel(part, x, scales[part[0].get(key, "")], places)
+
+        if len(panels) == 1 and self.alone:
+            return draw(records) | {"width": FULL_WIDTH, "height": self.alone}
+        titled = {
+            self.panel_title(part) if self.panel_title else title: part
+            for title, part in panels.items()
+        }
+        independent = _STYLES if self.own_legends else ()
+        return lay_out(titled, draw, self.columns, self.height, independent=independent)
 
     @property
-    def _every(self) -> Sequence[Figures]:
-        return [self.figures, self.below] if self.below else [self.figures]
+    def _told(self) -> list[str]:
+        return [self.measured, *filter(None, [self.reference]), *self.tooltip]
+
+    def _scale_of(self, records: Sequence[Record]) -> Spec:
+        """Return the scale that contains everything drawn of the records."""
+        drawn = [self.measured, self.reference, self.bound]
+        ends = [f"{self.measured}_low", f"{self.measured}_high"] * self.holds_intervals
+        keys = {True: [*drawn, *ends], False: drawn}  # by whether a record is trusted
+        values = (r.get(key) for r in records for key in keys[r["trusted"]])
+        return self.scale([value for value in values if value is not None])
+
+    def _y(self, field: str, scale: Spec) -> Spec:
+        return encoded(f"{field}:Q", title=self.y_title, scale=scale)
 
     def _points(self, rows: Sequence[Row]) -> list[tuple[Row, Rows]]:
         """Return each row with each entry that takes it."""
         found: list[tuple[Row, Rows]] = []
-        sweeps: dict[tuple[object, ...], list[Row]] = {}  # of entries that take the same rows
         for taking in self.rows:
             taken = taking.taken(rows)
             if self.least > 1:
-                same = (taking.x, *map(id, taken))
-                if same not in sweeps:
-                    sweeps[same] = self._swept(taken, taking.x or self.x.axis)
-                taken = sweeps[same]
+                taken = self._swept(taken, taking.x or self.x.axis)
             else:
                 taken = [row for row in taken if self.x.of(row, taking.x) is not None]
             found += [(row, taking) for row in taken]
@@ -173,8 +169,7 @@ class Curves(ChartKind):
         long = [
             curve
             for curve in curves_along([row for row in rows if row.name.axis(axis)], axis)
-            if len({r.name.axis(axis) for r in curve if r.trusted or not self.figures.line})
-            >= self.least
+            if len({r.name.axis(axis) for r in curve if r.trusted or not self.line}) >= self.least
         ]
         kept = {id(row) for curve in long for row in curve if self.x.of(row, axis) is not None}
         return [row for row in rows if id(row) in kept]
@@ -208,75 +203,52 @@ class Curves(ChartKind):
         return own or rows
 
     def _figures_of(self, row: Row, taking: Rows) -> Record:
-        fields = chain(*(figures.fields for figures in self._every))
+        fields = [*self._told, self.bound, self.label]
         made: Record = {name: row.counters[name] for name in fields if name in row.counters}
         if not taking.beside:
             made |= {name: derived(row) for name, derived in self.derived.items()}
-        for figures in self._every:
-            if taking.measured:
-                made[figures.measured] = row.counters.get(taking.measured, row.time_ms)
-            counter = taking.measured or figures.interval or figures.measured
-            made |= bounds(row, counter, figures.measured)
-        return made
+        if taking.measured:
+            made[self.measured] = row.counters.get(taking.measured, row.time_ms)
+        counter = taking.measured or self.interval or self.measured
+        return made | bounds(row, counter, self.measured)
 
-    def _draw(self, figures: Figures, records: Sequence[Record]) -> Spec:
-        key, panels = self.scale_of_each, split(records, "panel")
-        scales = {value: figures.scale_of(part) for value, part in split(records, key).items()}
-        columns = min(self.columns, len(panels)) or 1
-
-        def draw(part: Sequence[Record]) -> Spec:
-            x = self.x.encoded(part if self.own_x else records, columns, part[0].get("x_axis", ""))
-            curves = split(part if self.own_legends else records, "series")
-            places = {curve: place for place, curve in enumerate(curves)}
-            return draw_curves(part, x, figures, scales[part[0].get(key, "")], places)
-
-        if len(panels) == 1 and figures.alone:
-            return draw(records) | {"width": FULL_WIDTH, "height": figures.alone}
-        titled = {
-            self.panel_title(part) if self.panel_title else title: part
-            for title, part in panels.items()
-        }
-        independent = _STYLES if self.own_legends else ()
-        return lay_out(titled, draw, self.columns, figures.height, independent=independent)
-
-
-def draw_curves(
-    records: Sequence[Record], x: Spec, figures: Figures, scale: Spec, places: Mapping[str, int]
-) -> Spec:
-    """Draw the curves of one panel; `places` determine their styles."""
-    style = figures.style(places)
-    colour = {"color": style["color"]}
-    tooltip = {"tooltip": told(*(one if ":" in one else f"{one}:Q" for one in figures.told))}
-    y = figures.y(figures.measured, scale)
-    at, point = {"x": x, "y": y}, {"x": x, "y": y, **tooltip}
-    line = at | {"y": figures.y(figures.line or figures.measured, scale)}
-    layers = []
-    if figures.level is not None:
-        level = {"y": encoded("level:Q", scale=scale)}
-        layers.append(mark("rule", level, "", [{"level": figures.level}], **figures.level_style))
-    if figures.bound:
-        bound = at | colour | {"y": figures.y(figures.bound, scale)}
-        layers.append(mark("line", bound, GOOD, strokeWidth=1.5, strokeDash=_BOUND_DASH))
-    if figures.reference:
-        at_reference = point | colour | {"y": figures.y(figures.reference, scale)}
-        stroke: Spec = {"shape": "stroke", "size": 120, "strokeWidth": 2, "opacity": 1}
+    def _panel(
+        self, records: Sequence[Record], x: Spec, scale: Spec, places: Mapping[str, int]
+    ) -> Spec:
+        """Draw the curves of one panel; `places` determine their styles."""
+        style = self.style(places)
+        colour = {"color": style["color"]}
+        tooltip = {"tooltip": told(*(one if ":" in one else f"{one}:Q" for one in self._told))}
+        y = self._y(self.measured, scale)
+        at, point = {"x": x, "y": y}, {"x": x, "y": y, **tooltip}
+        line = at | {"y": self._y(self.line or self.measured, scale)}
+        layers = []
+        if self.level is not None:
+            level = {"y": encoded("level:Q", scale=scale)}
+            layers.append(mark("rule", level, "", [{"level": self.level}], **self.level_style))
+        if self.bound:
+            bound = at | colour | {"y": self._y(self.bound, scale)}
+            layers.append(mark("line", bound, GOOD, strokeWidth=1.5, strokeDash=_BOUND_DASH))
+        if self.reference:
+            at_reference = point | colour | {"y": self._y(self.reference, scale)}
+            stroke: Spec = {"shape": "stroke", "size": 120, "strokeWidth": 2, "opacity": 1}
+            layers += [
+                mark("line", at_reference, GOOD, strokeWidth=1.5, strokeDash=_REFERENCE_DASH),
+                mark("point", at_reference, GOOD, **stroke),
+            ]
+        shape = {"shape": style["shape"]}
+        layers += intervals(records, point | colour)
+        layers.append(mark("line", line | colour | tooltip, GOOD, strokeWidth=2))
+        if any("ring" in record for record in records):
+            layers.append(mark("point", point | colour, "datum.ring", **theme.RING))
         layers += [
-            mark("line", at_reference, GOOD, strokeWidth=1.5, strokeDash=_REFERENCE_DASH),
-            mark("point", at_reference, GOOD, **stroke),
+            mark("point", point | shape, BAD, **theme.UNTRUSTED_POINT),
+            mark("point", point | colour | shape, GOOD, filled=True, size=50, opacity=1),
         ]
-    shape = {"shape": style["shape"]}
-    layers += intervals(records, point | colour)
-    layers.append(mark("line", line | colour | tooltip, GOOD, strokeWidth=2))
-    if any("ring" in record for record in records):
-        layers.append(mark("point", point | colour, "datum.ring", **theme.RING))
-    layers += [
-        mark("point", point | shape, BAD, **theme.UNTRUSTED_POINT),
-        mark("point", point | colour | shape, GOOD, filled=True, size=50, opacity=1),
-    ]
-    if figures.label and len(places) == 1:  # labels of several curves would overlap
-        text = at | {"text": encoded(f"{figures.label}:N")}
-        layers += haloed(text, GOOD, dy=figures.label_dy, fontSize=11)
-    return panel(layers, records)
+        if self.label and len(places) == 1:  # labels of several curves would overlap
+            text = at | {"text": encoded(f"{self.label}:N")}
+            layers += haloed(text, GOOD, dy=self.label_dy, fontSize=11)
+        return panel(layers, records)
 
 
 def _without(row: Row, axis: str) -> Row:

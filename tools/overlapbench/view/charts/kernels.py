@@ -1,10 +1,12 @@
 """Charts of single kernels and their launches, of priority, and of the supply of batches."""
 
+from dataclasses import replace
+
 from overlapbench.reading.result import Row
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
-from overlapbench.view.charts.curves import Curves, Figures, X
+from overlapbench.view.charts.curves import Curves, X
 from overlapbench.view.charts.records import Rows, bounds, whole
 from overlapbench.view.series import joined
 from overlapbench.view.vega import Record
@@ -60,18 +62,25 @@ SUPPLY = Curves(
         )
     ],
     x=X("workers", "workers", axes.linear_axis, least=0),
-    figures=Figures(
-        "batches_per_s",
-        "batches per second",
-        axes.zero_scale,
-        reference="predicted_batches_per_s",
-        tooltip=["prediction_error_pct"],
-        alone=280,
-    ),
-    below=Figures(
-        "device_idle_share", "device idle (share of the time)", axes.share_scale, alone=150
-    ),
+    measured="batches_per_s",
+    y_title="batches per second",
+    scale=axes.zero_scale,
+    reference="predicted_batches_per_s",
+    tooltip=["prediction_error_pct"],
+    alone=280,
     series=naming.named(),
+)
+
+IDLE = replace(
+    SUPPLY,
+    name="idle",
+    title="Idle device against workers",
+    reading="",
+    measured="device_idle_share",
+    y_title="device idle (share of the time)",
+    scale=axes.share_scale,
+    reference="",
+    tooltip=(),
 )
 
 
@@ -100,7 +109,9 @@ LAUNCH = Curves(
         _launches("EmptyKernel", "device_us_per_launch", "device cost of an empty kernel"),
     ],
     x=X("launches", "launches", axes.count_axis, unwritten=1),
-    figures=Figures("us_per_launch", "µs per launch", axes.log_scale),
+    measured="us_per_launch",
+    y_title="µs per launch",
+    scale=axes.log_scale,
     series=_BY_CALL,
 )
 PIECES = Curves(
@@ -115,13 +126,11 @@ PIECES = Curves(
         field="kernel_us",
         value=lambda row: row.counters.get("kernel_us"),
     ),
-    figures=Figures(
-        "pieces_slowdown",
-        "time / time in one kernel",
-        axes.ratio_log_scale,
-        tooltip=["kernel_us", "launches", "dominated_below_us"],
-        alone=260,
-    ),
+    measured="pieces_slowdown",
+    y_title="time / time in one kernel",
+    scale=axes.ratio_log_scale,
+    tooltip=["kernel_us", "launches", "dominated_below_us"],
+    alone=260,
     derived={"launches": lambda row: whole(row, "launches")},
     series=_BY_CALL,
     finish=finish.telling(finish.domination),
@@ -138,18 +147,16 @@ COPY_SHARES = Curves(
         Rows("Softmax/*", ("pct_of_copy",), x="columns"),
     ],
     x=X("count", "", axes.elements_axis, field="x"),
-    figures=Figures(
-        "pct_of_copy",
-        "% of a copy",
-        axes.percent_scale,
-        tooltip=["fused_speedup", "predicted_speedup"],
-        level=100,
-        level_style={"color": theme.GREY, "strokeDash": [4, 4]},
-    ),
+    measured="pct_of_copy",
+    y_title="% of a copy",
+    scale=axes.percent_scale,
+    tooltip=["fused_speedup", "predicted_speedup"],
+    level=100,
+    level_style={"color": theme.GREY, "strokeDash": [4, 4]},
     panel=naming.by(lambda row: " ".join([row.name.family, row.name.axis("precision") or ""])),
     series=naming.named("precision", head=naming.by_workload),
     columns=3,
     own_x=True,
 )
 
-CHARTS = (PRIORITY, SUPPLY, LAUNCH, PIECES, COPY_SHARES)
+CHARTS = (PRIORITY, SUPPLY, IDLE, LAUNCH, PIECES, COPY_SHARES)

@@ -7,7 +7,7 @@ from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
 from overlapbench.view.charts.cells import Cells
-from overlapbench.view.charts.curves import Curves, Figures, X
+from overlapbench.view.charts.curves import Curves, X
 from overlapbench.view.charts.naming import Name
 from overlapbench.view.charts.records import Rows, bounds, ratio_text, state_text, whole
 from overlapbench.view.series import file_names, joined
@@ -28,14 +28,12 @@ LINK = Curves(
     " plateau, the highest point. Copy engines use no SMs.",
     rows=[Rows("Lab/Link/*", ["GBps"])],
     x=X("", "SMs (NCCL: CTAs) that the transport uses", axes.level_axis, field="sms", value=_sms),
-    figures=Figures(
-        "GBps",
-        "GB/s",
-        axes.room_scale,
-        tooltip=["sms", "GBps_per_sm"],
-        holds_intervals=True,
-        height=300,
-    ),
+    measured="GBps",
+    y_title="GB/s",
+    scale=axes.room_scale,
+    tooltip=["sms", "GBps_per_sm"],
+    holds_intervals=True,
+    height=300,
     panel=naming.by(
         lambda row: _WAYS.get("+".join(row.name.workloads), "+".join(row.name.workloads))
     ),

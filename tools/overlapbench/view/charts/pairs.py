@@ -7,7 +7,7 @@ from overlapbench.statistics.intervals import written
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.cells import Cells
-from overlapbench.view.charts.curves import Curves, Figures, X
+from overlapbench.view.charts.curves import Curves, X
 from overlapbench.view.charts.naming import Name
 from overlapbench.view.charts.records import Rows, whole
 from overlapbench.view.series import KNEE_MEANING, file_names, grid_of
@@ -58,16 +58,14 @@ SLOWDOWN = Curves(
     reading=f"The ring marks the knee: {KNEE_MEANING}.",
     rows=[Rows("Overlap/*", known=["slowdown"])],
     x=_GRID,
-    figures=Figures(
-        "slowdown",
-        "slowdown T / max(C, M): 1 is perfect overlap",
-        axes.slowdown_scale,
-        tooltip=["grid:N"],
-        holds_intervals=True,
-        level=1.0,
-        height=380,
-        alone=380,
-    ),
+    measured="slowdown",
+    y_title="slowdown T / max(C, M): 1 is perfect overlap",
+    scale=axes.slowdown_scale,
+    tooltip=["grid:N"],
+    holds_intervals=True,
+    level=1.0,
+    height=380,
+    alone=380,
     panel=_panel_of_pair,
     series=_BY_PAIR,
     finish=finish.telling(finish.knee_of),
@@ -83,9 +81,11 @@ TIMES = Curves(
         for counter, (what, _) in _TIMES.items()
     ],
     x=_GRID,
-    figures=Figures(
-        "time_ms", "time (ms)", axes.nice_log_scale, tooltip=["series:N"], style=_time_style
-    ),
+    measured="time_ms",
+    y_title="time (ms)",
+    scale=axes.nice_log_scale,
+    tooltip=["series:N"],
+    style=_time_style,
     panel=_BY_PAIR,
     series=naming.unnamed,
     least=2,

@@ -7,7 +7,7 @@ from overlapbench.reading.result import Row
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
-from overlapbench.view.charts.curves import Curves, Figures, X
+from overlapbench.view.charts.curves import Curves, X
 from overlapbench.view.charts.naming import Name
 from overlapbench.view.charts.records import Rows, kind_of, state_text
 from overlapbench.view.series import file_names, joined
@@ -21,14 +21,12 @@ MLP = Curves(
         for axis in ("steps", "layers")
     ],
     x=X("steps", "", axes.close_axis, field="count"),
-    figures=Figures(
-        "train_ms",
-        "time (ms)",
-        axes.plain_scale,
-        tooltip=["fitted_ms"],
-        line="fitted_ms",
-        height=300,
-    ),
+    measured="train_ms",
+    y_title="time (ms)",
+    scale=axes.plain_scale,
+    tooltip=["fitted_ms"],
+    line="fitted_ms",
+    height=300,
     series=naming.named(),
     finish=finish.telling(finish.fit),
     least=3,
@@ -43,12 +41,10 @@ BUBBLES = Curves(
     reading="The dashed line is the published formula, which neglects transfer times.",
     rows=[Rows("Pp/*", known=["bubble_share", "formula_bubble_share"])],
     x=X("microbatches", "micro-batches", axes.count_axis),
-    figures=Figures(
-        "bubble_share",
-        "bubbles (share of T)",
-        axes.difference_scale,
-        reference="formula_bubble_share",
-    ),
+    measured="bubble_share",
+    y_title="bubbles (share of T)",
+    scale=axes.difference_scale,
+    reference="formula_bubble_share",
     panel=naming.by_workload,
     series=naming.named(
         "microbatches",
@@ -90,19 +86,16 @@ LAYERS = Curves(
         Rows(axes=["peer"], when=lambda row: row.time_ms > 0, measured=TIME, beside=True),
     ],
     x=X("tokens", "tokens of all ranks", axes.count_axis),
-    figures=Figures(
-        "time_ms",
-        "time (ms)",
-        axes.log_scale,
-        reference="sequential_ms",
-        bound="bound_ms",
-        tooltip=["bound_ms", "speedup"],
-        interval=TIME,
-        label="label",
-        # Away from the plain form: below a faster point, above a slower one.
-        label_dy={"expr": "datum.speedup < 1 ? -14 : 17"},
-        height=260,
-    ),
+    measured="time_ms",
+    y_title="time (ms)",
+    scale=axes.log_scale,
+    reference="sequential_ms",
+    bound="bound_ms",
+    tooltip=["bound_ms", "speedup"],
+    interval=TIME,
+    label="label",
+    label_dy={"expr": "datum.speedup < 1 ? -14 : 17"},
+    height=260,
     derived={
         "time_ms": lambda row: row.time_ms,
         "label": lambda row: f"{_chunks(row)}: {row.counters['speedup']:.2f}×",
@@ -121,15 +114,13 @@ BUCKETS = Curves(
     " predicted from its parts, each measured alone.",
     rows=[Rows("Ddp/Buckets", known=["exposed_comm_ms", "bound_ms"])],
     x=X("bucket_bytes", "bucket size", axes.size_axis),
-    figures=Figures(
-        "exposed_comm_ms",
-        "exposed communication (ms)",
-        axes.difference_scale,
-        reference="predicted_ms",
-        tooltip=["step_overhead_pct"],
-        holds_intervals=True,
-        alone=300,
-    ),
+    measured="exposed_comm_ms",
+    y_title="exposed communication (ms)",
+    scale=axes.difference_scale,
+    reference="predicted_ms",
+    tooltip=["step_overhead_pct"],
+    holds_intervals=True,
+    alone=300,
     derived={
         "predicted_ms": lambda row: (
             row.counters["bound_ms"] - (row.time_ms - row.counters["exposed_comm_ms"])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from overlapbench.reading.counters import TIME
 from overlapbench.reading.result import Row
 from overlapbench.view.charts import axes, naming
-from overlapbench.view.charts.curves import Curves, Figures, X
+from overlapbench.view.charts.curves import Curves, X
 from overlapbench.view.charts.naming import Name
 from overlapbench.view.charts.records import Rows
 from overlapbench.view.series import SEPARATOR
@@ -17,13 +17,11 @@ BANDWIDTH = Curves(
     reading="Each communication alone, as nccl-tests defines bus bandwidth.",
     rows=[Rows("Comm/*", known=["busbw_GBps"])],
     x=X("bytes", "size per rank", axes.size_axis, field="size_bytes"),
-    figures=Figures(
-        "busbw_GBps",
-        "bus bandwidth (GB/s)",
-        axes.zero_scale,
-        height=220,
-        alone=340,
-    ),
+    measured="busbw_GBps",
+    y_title="bus bandwidth (GB/s)",
+    scale=axes.zero_scale,
+    height=220,
+    alone=340,
     panel=naming.where_transports_differ(naming.by_workload, naming.unnamed),
     series=naming.where_transports_differ(
         naming.named("transport", "bytes", head=naming.by_transport()),
@@ -77,7 +75,10 @@ COPIES = Curves(
     " the two panels.",
     rows=_ROUTES,
     x=X("bytes", "size", axes.size_axis, field="size_bytes"),
-    figures=Figures("GBps", "GB/s", axes.log_scale, height=200),
+    measured="GBps",
+    y_title="GB/s",
+    scale=axes.log_scale,
+    height=200,
     series=_by_kind_of_copy,
     scale_of_each="group",
     panel_title=_with_peak,
@@ -95,16 +96,14 @@ PIPELINE = Curves(
     " labelled with the percentage of it that was reached.",
     rows=[Rows("Copy/Pipelined", ("speedup", "sequential_ms", "bound_ms", "pct_of_bound"))],
     x=X("pipeline_streams", "streams", axes.count_axis, field="streams"),
-    figures=Figures(
-        "speedup",
-        "speedup over sequential",
-        axes.ratio_scale,
-        reference="bound_speedup",
-        tooltip=["pct_of_bound"],
-        level=1.0,
-        label="share",
-        label_dy=13,
-    ),
+    measured="speedup",
+    y_title="speedup over sequential",
+    scale=axes.ratio_scale,
+    reference="bound_speedup",
+    tooltip=["pct_of_bound"],
+    level=1.0,
+    label="share",
+    label_dy=13,
     derived={
         "bound_speedup": _ratio("sequential_ms", "bound_ms"),
         "share": lambda row: f"{row.counters['pct_of_bound']:.0f} %",
@@ -122,15 +121,13 @@ COMPUTE_TRANSFER = Curves(
     " waiting host tie the streams together.",
     rows=[Rows("Copy/ComputeTransfer", ("sequential_ms", "speedup"))],
     x=X("buffers", "buffers", axes.level_axis),
-    figures=Figures(
-        "time_ms",
-        "time (ms)",
-        axes.zero_scale,
-        reference="sequential_ms",
-        tooltip=["speedup"],
-        interval=TIME,
-        alone=300,
-    ),
+    measured="time_ms",
+    y_title="time (ms)",
+    scale=axes.zero_scale,
+    reference="sequential_ms",
+    tooltip=["speedup"],
+    interval=TIME,
+    alone=300,
     derived={"time_ms": _ratio("sequential_ms", "speedup")},
     series=naming.named("buffers", defaults={"tie": "events"}),
 )
@@ -142,15 +139,13 @@ FRAGMENTS = Curves(
     reading="The dashed line is the same data in one transfer. Both axes are logarithmic.",
     rows=[Rows("Copy/Fragmented", ("one_transfer_ms", "fragmented_slowdown"))],
     x=X("fragments", "fragments", axes.count_axis),
-    figures=Figures(
-        "time_ms",
-        "time (ms)",
-        axes.log_scale,
-        reference="one_transfer_ms",
-        tooltip=["fragmented_slowdown"],
-        interval=TIME,
-        alone=340,
-    ),
+    measured="time_ms",
+    y_title="time (ms)",
+    scale=axes.log_scale,
+    reference="one_transfer_ms",
+    tooltip=["fragmented_slowdown"],
+    interval=TIME,
+    alone=340,
     derived={
         "time_ms": lambda row: row.counters["one_transfer_ms"] * row.counters["fragmented_slowdown"]
     },
