@@ -97,11 +97,6 @@ def panel(layers: Sequence[Spec], records: Sequence[Record] = (), **more: Any) -
     return {**data, "layer": list(layers), **more}
 
 
-def panel_size(columns: int, height: int) -> Spec:
-    """Return the size of one of so many panels side by side."""
-    return {"width": theme.WIDTH // columns - _AXIS_WIDTH, "height": height}
-
-
 def panel_title(text: str, columns: int) -> Spec:
     """Wrap the title of a panel to its width."""
     lines = textwrap.wrap(text, theme.WIDTH // columns // _TITLE_LETTER_WIDTH)
@@ -127,20 +122,13 @@ def lay_out(
     Without a width, the columns fill it, too. `independent` names scales that no panels share.
     """
     columns = min(most_columns, len(parts)) or 1
-    size = {"width": width or FULL_WIDTH, "height": height}
-    if most_columns and not width:
-        size = panel_size(columns, height)
+    column_width = theme.WIDTH // columns - _AXIS_WIDTH if most_columns else FULL_WIDTH
+    size = {"width": width or column_width, "height": height}
     panels = [
         draw(part) | {"title": panel_title(title, columns)} | size for title, part in parts.items()
     ]
-    made: Spec = {"concat": panels, "columns": columns}
-    return made | resolved(independent)
-
-
-def resolved(independent: Sequence[str]) -> Spec:
-    if not independent:
-        return {}
-    return {"resolve": {"scale": dict.fromkeys(independent, "independent")}}
+    scales = {"scale": dict.fromkeys(independent, "independent")}
+    return {"concat": panels, "columns": columns} | ({"resolve": scales} if independent else {})
 
 
 def whole(drawing: Spec, title: Spec | None = None) -> Spec:
