@@ -157,8 +157,8 @@ TEST_P(SessionTest, RanksThatFitOnlyOneAtATimeAreRefusedOnTheHost) {
 
 TEST_P(SessionTest, WorkThatDoesNotFitTheHostIsRefusedOnEveryBackend) {
   work_.footprint.host_bytes = 1UL << 50;
-  const std::string text = Refusal();
-  EXPECT_EQ(text.find("Family/Row on the host needs 1024 TiB but "), 0U) << text;
+  const std::string text = Refusal();  // each rank's own, where they see other memory free
+  EXPECT_NE(text.find("Family/Row on the host needs 1024 TiB but "), std::string::npos) << text;
 }
 
 TEST_P(SessionTest, RanksShareTheHostsMemory) {
