@@ -210,20 +210,40 @@ class MutatedTree(CopiedTree):
             dropped += [mutants.pop(number) for number in bad]
 
     def reach(self, tests: Iterable[str]) -> dict[str, set[int]]:
-        """The mutants that each test reaches, without those that fail."""
+        """The mutants that each test reaches, without those that fail.
+
+        A program that has not been built anew since the last run reaches the same.
+        """
+        store = self.copy / "build" / "reached.json"
+        known = json.loads(store.read_text()) if store.is_file() else {}
         reached = {}
         for test in tests:
-            record = self.copy / "build" / "reached"
-            record.unlink(missing_ok=True)
-            began = time.monotonic()
-            ended = self.run(test, MUTANTS_REACHED=str(record))
-            self.seconds[test] = time.monotonic() - began
-            if ended.status != 0:
+            built_ns = self.program(test).stat().st_mtime_ns
+            if test not in known or known[test][0] != built_ns or known[test][2] is None:
+                known[test] = [built_ns, *self.reach_one(test)]
+                store.write_text(json.dumps(known))
+            _, self.seconds[test], numbers = known[test]
+            if numbers is None:
                 print(f"left out, it fails without a mutant: {test}", flush=True)
-                continue
-            lines = record.read_text().split() if record.is_file() else []
-            reached[test] = {int(line) for line in lines}
+            else:
+                reached[test] = set(numbers)
         return reached
+
+    def reach_one(self, test: str) -> tuple[float, list[int] | None]:
+        """How long a test takes, and what it reaches; None if it fails."""
+        record = self.copy / "build" / "reached"
+        record.unlink(missing_ok=True)
+        began = time.monotonic()
+        ended = self.run(test, MUTANTS_REACHED=str(record))
+        took_s = time.monotonic() - began
+        if ended.status != 0:
+            return took_s, None
+        lines = record.read_text().split() if record.is_file() else []
+        return took_s, sorted({int(line) for line in lines})
+
+    def program(self, test: str) -> Path:
+        """What is built for a test of ctest."""
+        return self.directory / "tests" / target_of(test)
 
     def reach_by_program(self, pattern: str) -> dict[str, set[int]]:
         """The same for each test of tests/cli, which start the program."""

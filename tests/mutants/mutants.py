@@ -119,7 +119,11 @@ def is_pytest(test: str) -> bool:
 
 def target_of(test: str) -> str:
     """What must be built for a test: sampler_test for sampler_test_on_2."""
-    return "overlapbench_and_libraries" if is_pytest(test) else re.sub(r"_on_\d+$", "", test)
+    if is_pytest(test):
+        return "overlapbench_and_libraries"
+    if test.startswith("example_"):
+        return "overlapbench_with_example"
+    return re.sub(r"_on_\d+$", "", test)
 
 
 def source_of(test: str) -> str:
@@ -224,7 +228,15 @@ class CopiedTree:
         variables |= dict(
             text.split("=", 1) for text in self.properties(test).get("ENVIRONMENT", ())
         )
-        return self.command(self._tests[test]["command"], limit_s, variables)
+        ended = self.command(self._tests[test]["command"], limit_s, variables)
+        if "PASS_REGULAR_EXPRESSION" not in self.properties(test) or ended.status is None:
+            return ended
+        # As ctest does: what is printed decides, not the status.
+        passes, fails = (
+            any(re.search(regex, ended.output) for regex in self.properties(test).get(kind, ()))
+            for kind in ("PASS_REGULAR_EXPRESSION", "FAIL_REGULAR_EXPRESSION")
+        )
+        return Ended(0 if passes and not fails else 1, ended.output)
 
     def tests(self) -> list[str]:
         return sorted(self._tests)

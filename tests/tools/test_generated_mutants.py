@@ -11,7 +11,7 @@ import pytest
 import generated_mutants
 import schemata
 from generated_mutants import HERE, Equivalent, Verdict
-from mutants import ROOT
+from mutants import ROOT, Ended
 from schemata import Mutant
 
 CODE = """#include <cstdio>
@@ -196,3 +196,37 @@ def test_verdicts_can_be_kept(tmp_path: Path) -> None:
     store = tmp_path / "verdicts.json"
     store.write_text(json.dumps([asdict(verdict)]))
     assert generated_mutants.read_verdicts(store) == {verdict.mutant: verdict}
+
+
+# ---- Running tests
+
+
+class RecordedTree(generated_mutants.MutatedTree):
+    """Its tests reach what a test of this file says."""
+
+    def __init__(self, copy: Path, reaches: dict[str, str]) -> None:
+        super().__init__(copy, 1, "release")
+        (self.directory / "tests").mkdir(parents=True)
+        self.reaches = reaches
+        self.ran: list[str] = []
+        for test in reaches:
+            self.program(test).touch()
+
+    def run(self, test: str, **variables: str) -> Ended:
+        self.ran.append(test)
+        Path(variables["MUTANTS_REACHED"]).write_text(self.reaches[test])
+        return Ended(1 if test == "bad_test" else 0)
+
+
+def test_only_programs_that_are_new_are_run_again_for_what_they_reach(tmp_path: Path) -> None:
+    tree = RecordedTree(tmp_path, {"a_test_on_2": "3\n1\n3\n", "b_test": "", "bad_test": "1\n"})
+    expected = {"a_test_on_2": {1, 3}, "b_test": set()}
+    assert tree.reach(tree.reaches) == expected
+    assert tree.ran == ["a_test_on_2", "b_test", "bad_test"]
+    tree.ran.clear()
+    assert tree.reach(tree.reaches) == expected
+    assert tree.ran == ["bad_test"], "a test that failed may pass now"
+    os.utime(tree.program("b_test"), ns=(1, 1))
+    tree.ran.clear()
+    assert tree.reach(tree.reaches) == expected
+    assert tree.ran == ["b_test", "bad_test"]

@@ -229,6 +229,23 @@ def test_a_command_that_runs_into_its_limit_is_ended(tmp_path: Path) -> None:
     assert tree.command(["sh", "-c", "echo hello; exit 3"], 60) == Ended(3, "hello\n")
 
 
+@pytest.mark.parametrize(
+    ("shown", "status"), [("3.5 ms, hidden 40 %", 0), ("0 ms", 1), ("3.5 ms ERROR", 1), ("", 1)]
+)
+def test_what_an_example_prints_decides(tmp_path: Path, shown: str, status: int) -> None:
+    properties = [
+        {"name": "PASS_REGULAR_EXPRESSION", "value": [r"[1-9.]+ ms"]},
+        {"name": "FAIL_REGULAR_EXPRESSION", "value": ["ERROR"]},
+    ]
+    test = {"name": "example_runs", "command": ["echo", shown], "properties": properties}
+    tree = mutants.CopiedTree(tmp_path, 1)
+    tree.command = lambda *_: Ended(0, json.dumps({"tests": [test]}))  # type: ignore[method-assign]
+    tree.read_tests()
+    del tree.command
+    assert tree.run("example_runs").status == status
+    assert mutants.target_of("example_runs") == "overlapbench_with_example"
+
+
 def test_verdicts_hold_while_nothing_has_changed(place: Path) -> None:
     copy = place.parents[1]
     mutants.Verdicts(copy, resume=False).add(Result(ONE, Verdict.CAUGHT, "min_test"))
