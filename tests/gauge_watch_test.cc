@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,16 @@ TEST(GaugeWatch, ReadsContinuously) {
   for (std::size_t i = 0; i < powers.size(); ++i)
     EXPECT_EQ(powers[i].value, std::min<std::size_t>(i + 1, 4));
   EXPECT_TRUE(std::ranges::is_sorted(powers, {}, &GaugeReading::at_ms));
+}
+
+// A look while the readings are put together would change them.
+TEST(GaugeWatch, LooksNoMoreOnceItHasStopped) {
+  const auto source = Source({{}});
+  GaugeWatch watch(source, 1ms);
+  (void)watch.Stop();
+  const std::size_t looks = source->looks();
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(source->looks(), looks);
 }
 
 TEST(GaugeWatch, StopsAtOnceAndReleasesItsSource) {

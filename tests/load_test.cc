@@ -2,8 +2,11 @@
 #include "fixtures/load.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <string>
 #include <thread>
 #include <vector>
@@ -81,6 +84,26 @@ TEST_F(LoadTest, CoresThatRanksUseAreNotForeign) {
   EXPECT_GT(load.waited_share, 0.3);
   EXPECT_NEAR(load.foreign_cores, static_cast<double>(allowed.size()) - ranks_s / elapsed_s, 0.2);
   EXPECT_LE(load.lost_share, load.foreign_cores);
+}
+
+// Another process keeps a core busy, and so do other programs.
+TEST_F(LoadTest, CoresThatAnotherProcessUsesAreForeign) {
+  const std::set<int> allowed = AllowedCores();
+  if (ReadCoreTimes(allowed).cores == 0) GTEST_SKIP() << "no /proc/stat here";
+  const pid_t other = fork();
+  if (other == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (true) {
+    }
+  }
+  LoadWatch watch(machine_);
+  watch.BeginSamples();
+  std::this_thread::sleep_for(500ms);
+  const RowLoad load = watch.Read(0.5, 1);
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  EXPECT_GT(load.foreign_cores, 0.5);
+  EXPECT_GE(load.limited_share, 0);
 }
 
 TEST_F(LoadTest, AnotherProcessOnAGpuIsCounted) {

@@ -416,6 +416,20 @@ TEST_F(RunReporterTest, CountersStandInColumnsOnRequest) {
             "      4.000\n");
 }
 
+TEST_F(RunReporterTest, ColumnsThatDoNotFitStandBelowEachOther) {
+  console_.tabular = true;
+  console_.screen.columns = 20;
+  RunReporter& reporter = Start(ConsoleFormat::kText, false);
+  const std::size_t before = output_.Text().size();
+  reporter.ReportRuns({Measured("Race/Horse")});
+  EXPECT_EQ(output_.Text().substr(before),
+            "[1/7] Race/Horse\n"
+            "    time ms\n"
+            "   distance\n"
+            "      4.000\n"
+            "      12.00\n");
+}
+
 TEST_F(RunReporterTest, CsvHasAColumnForEachCounterOfAnyRow) {
   RunReporter& reporter = Start(ConsoleFormat::kCsv, false);
   GoogleRun other = InState(Measured("Walk/Horse"), RowState::kInvalid, "the \"grey\" one");
