@@ -54,6 +54,6 @@ def test_the_command_in_venv_runs_wherever_the_checkout_is(tmp_path: Path) -> No
     subprocess.run(["bash", "-c", text], cwd=checkout, check=True, timeout=60)
     (link,) = packages.glob("*.pth")
     assert (packages / link.read_text().strip()).resolve() == ROOT / "tools"
-    command = [checkout / ".venv/bin/overlapbench", "compare", "a b"]
+    command = [str(checkout / ".venv/bin/overlapbench"), "compare", "a b"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert ran.stdout.splitlines() == [str(python), "-m", "overlapbench", "compare", "a b"]

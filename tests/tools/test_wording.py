@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from overlapbench.judge import wording
-from overlapbench.judge.findings import Finding
+from overlapbench.judge.findings import Finding, Verdict
 from overlapbench.judge.side import Side, figure_of, natural
-from overlapbench.judge.verdicts import Comparison, Row, Verdict
+from overlapbench.judge.verdicts import Comparison, Row
 from overlapbench.reading.counters import Counter, stored_table
 
 TIME, RATE = (stored_table().counters[name] for name in ("time", "busbw_GBps"))
