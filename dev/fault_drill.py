@@ -40,11 +40,13 @@ from overlapbench.cli.command_line import (
     manual_parser,
     number_from,
 )
-from overlapbench.installation import bench_path, binary_path, way_to_build
+from overlapbench.installation import bench_path, binary_path
 from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.reading.source import ResultError
 
 _OK, _BROKEN = 0, 1
+_PROGRAM = "overlapbench_with_faults"
+_BUILD = f"cmake --build --preset release --target {_PROGRAM}"
 
 
 @command
@@ -86,7 +88,7 @@ def _end(options: argparse.Namespace, chosen: list[ends.End]) -> int:
 def _require_parts(options: argparse.Namespace) -> None:
     if not os.access(options.binary, os.X_OK):
         raise ResultError(
-            f"{options.binary} is missing or cannot be run: {way_to_build()};"
+            f"{options.binary} is missing or cannot be run: `{_BUILD}` builds it;"
             " or name another with --binary"
         )
     if shutil.which("mpirun") is None:
@@ -129,8 +131,9 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--backend", choices=("host", "cuda"), default="host", help="default host")
     add("--ranks", type=number_from(2), default=2, metavar="N", help="2 (default) or more")
-    default = "default build/release/overlapbench"
-    add("--binary", type=Path, default=binary_path(), help=default)
+    built = binary_path().parent / "tests" / _PROGRAM
+    text = f"default build/release/tests/{_PROGRAM}"
+    add("--binary", type=Path, default=built, help=text)
     text = "timeout of every wait in the jobs (default 3)"
     add("--timeout-s", type=number_from(1), default=3, metavar="N", help=text)
     text = "let ranks share GPUs: for drills of transports except NCCL's"

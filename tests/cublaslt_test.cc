@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 #include "test_ranks.h"
 #include "workload/registry.h"
 

@@ -7,7 +7,7 @@
 
 #include "device/cuda/cupti_watch.h"
 #include "device/error.h"
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 #include "fake_cupti.h"
 #include "fake_workload.h"
 #include "fixtures/timed_fixture.h"

@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 #include "device/host/host_stream.h"
 
 namespace overlapbench {

@@ -9,7 +9,7 @@
 
 #include "benchmarks/catalog.h"
 #include "benchmarks/plan.h"
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 #include "test_ranks.h"
 
 namespace overlapbench {

@@ -1,5 +1,5 @@
 // An injected delay: which benchmarks get it, what it leaves alone, and what is refused.
-#include "injection/injected_delay.h"
+#include "benchmarks/injected_delay.h"
 
 #include <gtest/gtest.h>
 

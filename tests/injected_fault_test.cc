@@ -1,11 +1,14 @@
 // What --inject_fault understands and refuses, and when a fault strikes. That the job then ends as
 // it should is tested on real ranks (tests/cli/test_faults.py).
-#include "injection/injected_fault.h"
+#include "tests/injection/injected_fault.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace overlapbench {
 namespace {
@@ -49,9 +52,14 @@ TEST(ParseFaultTest, RefusesMalformedFaults) {
 
 class FaultInjectorTest : public testing::Test {
  protected:
+  void Inject(FaultInjector& injector, const std::vector<std::string>& faults) {
+    for (const auto& fault : faults) EXPECT_TRUE(injector.Take("--inject_fault=" + fault));
+    injector.Begin(progress_);
+  }
   // The visits, of `visits` to this phase on this rank, at which `fault` failed it.
   std::vector<int> Failed(const std::string& fault, Phase phase, int visits) {
-    const FaultInjector injector({fault}, progress_);
+    FaultInjector injector;
+    Inject(injector, {fault});
     std::vector<int> failed;
     for (int visit = 1; visit <= visits; ++visit) {
       try {
@@ -74,22 +82,35 @@ TEST_F(FaultInjectorTest, SparesOtherRanksAndPhases) {
   EXPECT_TRUE(Failed("fail@enqueue,rank=1", Phase::kWait, 3).empty());
 }
 
+TEST_F(FaultInjectorTest, LeavesOtherFlagsToTheSuite) {
+  FaultInjector injector;
+  EXPECT_FALSE(injector.Take("--budget_ms=1"));
+  Inject(injector, {});
+  EXPECT_FALSE(injector.Wrap(OpenHostDevice(1), [] {})->Surroundings().contains("injected_fault"));
+}
+
+// Rank 0 writes the context, whichever rank is to fail.
+TEST_F(FaultInjectorTest, TheContextNamesTheFaultsOfAllRanks) {
+  FaultInjector injector;
+  Inject(injector, {"fail@enqueue,rank=0", "kill@wait,rank=5"});
+  EXPECT_EQ(injector.Wrap(OpenHostDevice(1), [] {})->Surroundings().at("injected_fault"),
+            "fail@enqueue,rank=0 kill@wait,rank=5");
+}
+
 TEST_F(FaultInjectorTest, StrikesTheDeviceOnceItExists) {
-  FaultInjector injector({"corrupt@verify,rank=1", "throttle@report,rank=1"}, progress_);
+  FaultInjector injector;
+  Inject(injector, {"corrupt@verify,rank=1", "throttle@report,rank=1"});
   EXPECT_NO_THROW(Progress::Scope(progress_, Phase::kReport));  // no device yet
-  FaultInjector second({"corrupt@verify,rank=1", "throttle@report,rank=1"}, progress_);
+  FaultInjector second;
+  Inject(second, {"corrupt@verify,rank=1", "throttle@report,rank=1"});
   const auto device = second.Wrap(OpenHostDevice(1), [] {});
   const Buffer buffer = device->Allocate(64, MemoryKind::kDevice);
   auto* words = static_cast<std::uint32_t*>(buffer.data());
   std::fill_n(words, 16, 0U);
   const auto watch_made_before = device->WatchThrottling();
   EXPECT_EQ(watch_made_before->Reason(), "");
-  {
-    const Progress::Scope scope(progress_, Phase::kVerify);
-  }
-  {
-    const Progress::Scope scope(progress_, Phase::kReport);
-  }
+  { const Progress::Scope scope(progress_, Phase::kVerify); }
+  { const Progress::Scope scope(progress_, Phase::kReport); }
   EXPECT_EQ(words[8], 1U << 22U);
   EXPECT_EQ(std::count(words, words + 16, 0U), 15);
   EXPECT_EQ(watch_made_before->Reason(), "injected");
@@ -97,11 +118,10 @@ TEST_F(FaultInjectorTest, StrikesTheDeviceOnceItExists) {
 }
 
 TEST_F(FaultInjectorTest, DoesNotTouchAFreedBuffer) {
-  FaultInjector injector({"corrupt@verify,rank=1"}, progress_);
+  FaultInjector injector;
+  Inject(injector, {"corrupt@verify,rank=1"});
   const auto device = injector.Wrap(OpenHostDevice(1), [] {});
-  {
-    const Buffer gone = device->Allocate(64, MemoryKind::kDevice);
-  }
+  { const Buffer gone = device->Allocate(64, MemoryKind::kDevice); }
   EXPECT_NO_THROW(Progress::Scope(progress_, Phase::kVerify));
 }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "busy_cores.h"
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 #include "test_ranks.h"
 
 namespace overlapbench {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "backends.h"
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 #include "device/host/host_stream.h"
 #include "fake_workload.h"
 #include "fixtures/prepared_run.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 

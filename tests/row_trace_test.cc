@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "backends.h"
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 #include "drawn_schedule.h"
 #include "fake_workload.h"
 #include "fixtures/patterns.h"

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 namespace {

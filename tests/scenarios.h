@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "benchmarks/catalog.h"
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 #include "fixtures/measurement.h"
 #include "test_ranks.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends.h"
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 #include "fake_workload.h"
 #include "test_ranks.h"
 

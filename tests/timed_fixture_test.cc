@@ -15,7 +15,7 @@
 #include "device/host/host_stream.h"
 #include "fake_workload.h"
 #include "fixtures/statistics.h"
-#include "injection/faulty_device.h"
+#include "tests/injection/faulty_device.h"
 #include "report/row.h"
 #include "test_ranks.h"
 

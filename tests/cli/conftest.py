@@ -39,6 +39,13 @@ class Launcher:
     binary: Path
     mpirun: str
 
+    def with_faults(self) -> "Launcher":
+        """Return the launcher of the program whose ranks fail on request."""
+        binary = self.binary.parent / "tests/overlapbench_with_faults"
+        if not binary.exists():
+            pytest.skip(f"there is no {binary}: build it")
+        return Launcher(binary, self.mpirun)
+
     def command(self, ranks: Sequence[Sequence[str]]) -> list[str]:
         """One rank for each list of flags; BENCHMARK_...=VALUE among them sets a variable."""
         command = [self.mpirun, *MPIRUN[1:]]

@@ -39,7 +39,7 @@ TIMEOUT_S = 5  # longer than the drills' own: other tests may run beside them
 
 @pytest.fixture(scope="module")
 def verdicts(launcher: "Launcher") -> dict[str, Verdict]:
-    setup = Setup(launcher.binary, "host", 2, TIMEOUT_S)
+    setup = Setup(launcher.with_faults().binary, "host", 2, TIMEOUT_S)
     made = run_all(setup, choose(setup, QUICK.__contains__), AT_A_TIME, lambda _: None)
     return {verdict.drill.fault: verdict for verdict in made}
 
@@ -65,14 +65,14 @@ def test_every_end_has_a_message() -> None:
 
 
 def test_every_kind_of_fault_has_a_drill(launcher: "Launcher") -> None:
-    done = launcher.run("--inject_fault=none@start", ranks=1)
+    done = launcher.with_faults().run("--inject_fault=none@start", ranks=1)
     kinds = set(re.findall(r"^  (\w+) {2,}", done.stderr, re.MULTILINE))
     assert len(kinds) >= 16
     assert kinds == {fault.split("@")[0] for drill in DRILLS for fault in drill.faults}
 
 
 def test_every_phase_has_a_drill(launcher: "Launcher") -> None:
-    done = launcher.run("--inject_fault=kill@nowhere", ranks=1)
+    done = launcher.with_faults().run("--inject_fault=kill@nowhere", ranks=1)
     _, _, phases = done.stderr.partition("choose one of ")
     assert set(phases.strip().split(", ")) == {phase for drill in DRILLS for phase in at(drill)}
 
@@ -84,7 +84,7 @@ def at(drill: Drill) -> list[str]:
 def test_the_script_runs_drills_and_writes_the_table(launcher: "Launcher", tmp_path: Path) -> None:
     table = tmp_path / "faults.md"
     script = [sys.executable, "-S", str(ROOT / "dev/fault_drill.py")]  # the standard library only
-    flags = [f"--binary={launcher.binary}", "--filter=throttle|delay@fill.*ms=1000"]
+    flags = [f"--binary={launcher.with_faults().binary}", "--filter=throttle|delay@fill.*ms=1000"]
     done = subprocess.run(
         [*script, *flags, "--jobs=2", "--output", str(table)],
         capture_output=True,

@@ -182,7 +182,7 @@ def test_the_file_says_why_another_rank_has_ended(launcher: "Launcher", tmp_path
     fault = "--inject_fault=fail@report,rank=1,visit=2"
     divisible = ("--axis", "bytes=96K", "--axis", "cache=warm", "--budget_ms=20")
     flags = (*divisible, "--benchmark_filter=Comm/All", f"--benchmark_out={out}")
-    done = launcher.run(*flags, fault, ranks=3, timeout_s=LIMIT_S)
+    done = launcher.with_faults().run(*flags, fault, ranks=3, timeout_s=LIMIT_S)
     assert done.returncode == 1
     kept = read(out)
     assert len(kept["benchmarks"]) == 1

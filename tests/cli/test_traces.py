@@ -400,7 +400,7 @@ def traced_rows(launcher: "Launcher", folder: Path, *faults: str) -> tuple[str, 
 
     Every file is whole, and there are no others.
     """
-    done = launcher.run(
+    done = launcher.with_faults().run(
         "--benchmark_filter=^Comm/AllReduce/",
         *("--budget_ms=1", f"--trace_out={folder}"),
         *("--axis", "bytes=64K,128K", "--axis", "cache=warm"),

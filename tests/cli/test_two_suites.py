@@ -25,7 +25,8 @@ def await_file(path: Path) -> None:
 
 
 def test_with_files_of_their_own_both_are_whole(launcher: "Launcher") -> None:
-    with job.start(job.mpirun(launcher.binary, 2, [*FLAGS, SLOW, "--benchmark_out=a"])) as first:
+    flags = [*FLAGS, SLOW, "--benchmark_out=a"]
+    with job.start(job.mpirun(launcher.with_faults().binary, 2, flags)) as first:
         await_file(first.folder / "a")
         flags = [*FLAGS, f"--benchmark_out={first.folder}/b", "--samples_out=samples"]
         with job.start(job.mpirun(launcher.binary, 2, flags), cwd=first.folder) as second:
@@ -44,7 +45,7 @@ def test_with_files_of_their_own_both_are_whole(launcher: "Launcher") -> None:
 
 def test_with_the_same_file_the_second_is_refused(launcher: "Launcher") -> None:
     flags = [*FLAGS, "--benchmark_out=same"]
-    with job.start(job.mpirun(launcher.binary, 2, [*flags, SLOW])) as first:
+    with job.start(job.mpirun(launcher.with_faults().binary, 2, [*flags, SLOW])) as first:
         await_file(first.folder / "same")
         with job.start(job.mpirun(launcher.binary, 2, flags), cwd=first.folder) as second:
             refused = second.end(LIMIT_S)

@@ -20,11 +20,11 @@ FLOORS = {
     for floor, folders in re.findall(r"^\| (\d) \| (`.*?`) \|", MAP, re.MULTILINE)
     for folder in re.findall(r"`(\w+)/`", folders)
 }
-BESIDE = ("injection", "interface", "launcher")
+BESIDE = ("interface", "launcher")
 CODE = {".h", ".cc", ".cu", ".cuh", ".def"}
 # The one file of a floor that uses folders beside the floors, and those.
-MAIN = "benchmarks/main.cc"
-USED_BY_MAIN = ("injection", "launcher")
+MAIN = "benchmarks/program.cc"
+USED_BY_MAIN = ("launcher",)
 
 
 def sources(*folders: str) -> Iterator[tuple[str, list[str]]]:

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
-    *("benchmarks", "comm", "device", "docs/examples", "fixtures", "injection", "interface"),
+    *("benchmarks", "comm", "device", "docs/examples", "fixtures", "interface"),
     *("kernels", "ranks", "report", "tests", "workload"),
 )
 CODE = {".h", ".cc", ".cu", ".cuh"}

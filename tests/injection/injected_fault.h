@@ -1,5 +1,6 @@
 // Injected faults: a chosen rank fails in a chosen way at a chosen point, to prove that the suite
-// handles it. Off unless requested; a result's context names the request.
+// handles it. Only the program overlapbench_with_faults has the flag; its results' context names
+// the faults (`injected_fault`).
 //
 //   --inject_fault=KIND@PHASE[,rank=R][,visit=N][,ms=M][,bytes=B]
 //
@@ -14,8 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "injection/faulty_device.h"
+#include "benchmarks/program.h"
 #include "ranks/progress.h"
+#include "tests/injection/faulty_device.h"
 
 namespace overlapbench {
 
@@ -33,17 +35,19 @@ Fault ParseFault(const std::string& text);
 // One line for each kind, for the documentation and the error message.
 std::string FaultKinds();
 
-class FaultInjector {
+class FaultInjector : public ProgramHooks {
  public:
-  // `texts`: the values of --inject_fault; may be empty. `progress` must already know its rank.
-  FaultInjector(const std::vector<std::string>& texts, Progress& progress);
-
+  // Takes --inject_fault=FAULT, which may be given several times.
+  bool Take(const std::string& argument) override;
+  void Begin(Progress& progress) override;
   // From here on, faults can strike the device and, through `abort_links`, the ranks' links.
-  std::unique_ptr<Device> Wrap(std::unique_ptr<Device> device, std::function<void()> abort_links);
+  std::unique_ptr<Device> Wrap(std::unique_ptr<Device> device,
+                               std::function<void()> abort_links) override;
 
  private:
   void Strike(Phase phase);
 
+  std::string given_;  // every fault as it was given, for the context
   std::vector<Fault> faults_;
   std::vector<long> visits_;
   FaultyDevice* device_ = nullptr;

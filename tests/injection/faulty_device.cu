@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "device/launch.h"
-#include "injection/faulty_device.h"
+#include "tests/injection/faulty_device.h"
 
 namespace overlapbench {
 namespace {
@@ -72,6 +72,12 @@ Buffer FaultyDevice::Allocate(std::size_t bytes, MemoryKind kind) {
 
 std::unique_ptr<ThrottleWatch> FaultyDevice::WatchThrottling() {
   return std::make_unique<FaultyThrottleWatch>(ForwardingDevice::WatchThrottling(), throttled_);
+}
+
+std::map<std::string, std::string> FaultyDevice::Surroundings() const {
+  auto surroundings = ForwardingDevice::Surroundings();
+  surroundings["injected_fault"] = faults_;
+  return surroundings;
 }
 
 }  // namespace overlapbench

@@ -1,4 +1,4 @@
-#include "injection/injected_fault.h"
+#include "tests/injection/injected_fault.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -127,19 +127,25 @@ std::string FaultKinds() {
   return text;
 }
 
-FaultInjector::FaultInjector(const std::vector<std::string>& texts, Progress& progress) {
-  for (const auto& text : texts) {
-    Fault fault = ParseFault(text);
-    if (fault.rank == progress.rank()) faults_.push_back(std::move(fault));
-  }
+bool FaultInjector::Take(const std::string& argument) {
+  constexpr std::string_view kFlag = "--inject_fault=";
+  if (!argument.starts_with(kFlag)) return false;
+  const std::string text = argument.substr(kFlag.size());
+  faults_.push_back(ParseFault(text));
+  given_ += (given_.empty() ? "" : " ") + text;
+  return true;
+}
+
+void FaultInjector::Begin(Progress& progress) {
+  std::erase_if(faults_, [&](const Fault& fault) { return fault.rank != progress.rank(); });
   visits_.resize(faults_.size());
   if (!faults_.empty()) progress.Observe([this](Phase phase) { Strike(phase); });
 }
 
 std::unique_ptr<Device> FaultInjector::Wrap(std::unique_ptr<Device> device,
                                             std::function<void()> abort_links) {
-  if (faults_.empty()) return device;
-  auto faulty = std::make_unique<FaultyDevice>(std::move(device));
+  if (given_.empty()) return device;
+  auto faulty = std::make_unique<FaultyDevice>(std::move(device), given_);
   device_ = faulty.get();
   abort_links_ = std::move(abort_links);
   return faulty;

@@ -1,4 +1,4 @@
-#include "injection/injected_delay.h"
+#include "benchmarks/injected_delay.h"
 
 #include <fmt/core.h>
 

@@ -2,17 +2,20 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "device/forwarding_device.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 
 class FaultyDevice : public ForwardingDevice {
  public:
-  using ForwardingDevice::ForwardingDevice;
+  // `faults`: what the context says of them.
+  explicit FaultyDevice(std::unique_ptr<Device> device, std::string faults = "")
+      : ForwardingDevice(std::move(device)), faults_(std::move(faults)) {}
 
   // Flips a bit in the middle of every device buffer in use.
   void CorruptBuffers();
@@ -23,8 +26,10 @@ class FaultyDevice : public ForwardingDevice {
 
   Buffer Allocate(std::size_t bytes, MemoryKind kind) override;
   std::unique_ptr<ThrottleWatch> WatchThrottling() override;
+  [[nodiscard]] std::map<std::string, std::string> Surroundings() const override;
 
  private:
+  std::string faults_;
   std::list<std::pair<void*, std::size_t>> buffers_;  // the device buffers in use
   bool throttled_ = false;
 };
