@@ -13,41 +13,37 @@ namespace overlapbench {
 
 using Specs = std::vector<WorkloadSpec>;
 
-// First pass over the lists: declare what each line names.
-#define WORKLOAD(function) Specs function(Machine& machine);
-#define CUDA_WORKLOAD(function, name, work_class, baseline) WORKLOAD(function)
-#include "comm/comm.def"
-#include "kernels/kernels.def"
-#undef CUDA_WORKLOAD
-#undef WORKLOAD
-
-namespace families {
-#define FAMILY(function) Family function();
-#include "benchmarks/scenarios.def"
-#undef FAMILY
-}  // namespace families
-
-// Second pass: add them. A build without CUDA has no functions for the workloads that need it.
-#define WORKLOAD(function) registry.Add(function(machine));
+// Each line of a list declares a function and calls it. A build without CUDA has no functions for
+// the workloads that need it.
+#define WORKLOAD(function)         \
+  extern Specs function(Machine&); \
+  registry.Add(function(machine));
 #ifdef OVERLAPBENCH_WITH_CUDA
 #define CUDA_WORKLOAD(function, name, work_class, baseline) WORKLOAD(function)
 #else
 #define CUDA_WORKLOAD(function, name, work_class, baseline) \
   registry.Add(Specs{Unavailable(name, work_class, "exists on the cuda backend only", baseline)});
 #endif
+#define FAMILY(function)    \
+  extern Family function(); \
+  all.push_back(function());
 
 void FillRegistry(Registry& registry, Machine& machine) {
 #include "comm/comm.def"
 #include "kernels/kernels.def"
 }
 
-std::vector<Family> AllFamilies() {
-  return {
-#define FAMILY(function) families::function(),
+namespace families {
+
+std::vector<Family> All() {
+  std::vector<Family> all;
 #include "benchmarks/scenarios.def"
-#undef FAMILY
-  };
+  return all;
 }
+
+}  // namespace families
+
+std::vector<Family> AllFamilies() { return families::All(); }
 
 std::vector<Scenario> AllScenarios(const Catalog& catalog) {
   std::vector<Scenario> all;

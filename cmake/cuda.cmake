@@ -32,46 +32,42 @@ else()
   message(STATUS "overlapbench: no CUDA toolkit is used: the host backend is built alone")
 endif()
 
-function(overlapbench_choose_backend_sources list)
-  set(sources ${${list}})
-  if(overlapbench_with_cuda)
-    file(GLOB cuda_sources CONFIGURE_DEPENDS
-      device/cuda/*.cc device/cuda/*.cu comm/cuda/*.cc comm/cuda/*.cu kernels/cuda/*.cu)
-    list(APPEND sources ${cuda_sources})
-    list(FILTER sources EXCLUDE REGEX "comm/no_peers\\.cc$|kernels/no_cublaslt\\.cc$")
-  else()
-    list(FILTER sources EXCLUDE REGEX "kernels/cublaslt.*\\.cc$|comm/peer_copy\\.cc$")
-    overlapbench_compile_kernels_as_cxx(${sources})
-  endif()
-  if(overlapbench_with_nccl)
-    list(FILTER sources EXCLUDE REGEX "comm/no_nccl\\.cc$")
-  else()
-    list(FILTER sources EXCLUDE REGEX "comm/nccl_communicator\\.cc$")
-  endif()
-  set(${list} ${sources} PARENT_SCOPE)
-endfunction()
+# Files that a build leaves out although it compiles their folders: what stands in for a library that it
+# has, and what needs one that it lacks.
+set(overlapbench_left_out "")
+if(overlapbench_with_cuda)
+  list(APPEND overlapbench_left_out comm/no_peers.cc kernels/no_cublaslt.cc)
+endif()
+if(overlapbench_with_nccl)
+  list(APPEND overlapbench_left_out comm/no_nccl.cc)
+else()
+  list(APPEND overlapbench_left_out comm/cuda/nccl_communicator.cc)
+endif()
 
-# overlapbench_combine_kernels(LIST): replaces the .cu files in LIST by files that include five of them
-# each. Their common headers take half of their compile time, since nvcc reads them five times per file.
-# Names in the anonymous namespaces of such files must differ. Touching one recompiles its neighbours
-# too, so only the preset release turns OVERLAPBENCH_COMBINE on.
-function(overlapbench_combine_kernels list)
-  if(NOT overlapbench_with_cuda OR NOT OVERLAPBENCH_COMBINE)
+# overlapbench_combine_kernels(LIST FLOOR): replaces the .cu files in LIST by files that include seven of
+# them each. Their common headers take half of their compile time, since nvcc reads them five times per
+# file. Those in kernels/cuda/ stay as they are: the library of the kernels takes only them. Names in the
+# anonymous namespaces of such files must differ. Touching one recompiles its neighbours too, so only the
+# preset release turns OVERLAPBENCH_COMBINE on.
+function(overlapbench_combine_kernels list floor)
+  set(left ${${list}})
+  list(FILTER left INCLUDE REGEX "\\.cu$")
+  list(FILTER left EXCLUDE REGEX "/kernels/cuda/[^/]*$")
+  if(NOT overlapbench_with_cuda OR NOT OVERLAPBENCH_COMBINE OR NOT left)
     return()
   endif()
-  set(kernels ${${list}})
-  list(FILTER kernels INCLUDE REGEX "\\.cu$")
-  list(REMOVE_ITEM ${list} ${kernels})
-  list(LENGTH kernels count)
-  math(EXPR last "${count} - 1")
-  foreach(first RANGE 0 ${last} 5)
-    list(SUBLIST kernels ${first} 5 part)
+  list(REMOVE_ITEM ${list} ${left})
+  set(number 0)
+  while(left)
+    list(SUBLIST left 0 7 part)
+    list(REMOVE_ITEM left ${part})
     list(TRANSFORM part REPLACE "(.+)" "#include \"\\1\"")
     list(JOIN part "\n" includes)
-    set(file ${CMAKE_BINARY_DIR}/combined/kernels_from_${first}.cu)
+    math(EXPR number "${number} + 1")
+    set(file ${CMAKE_BINARY_DIR}/combined/${floor}_${number}.cu)
     file(CONFIGURE OUTPUT ${file} CONTENT "${includes}\n" @ONLY)
     list(APPEND ${list} ${file})
-  endforeach()
+  endwhile()
   set(${list} ${${list}} PARENT_SCOPE)
 endfunction()
 
@@ -84,7 +80,14 @@ function(overlapbench_link_backend target)
     return()
   endif()
   target_compile_definitions(${target} PUBLIC OVERLAPBENCH_WITH_CUDA)
-  overlapbench_set_cuda_options(${target} PUBLIC)
+  target_compile_options(${target} PUBLIC $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  target_include_directories(${target} SYSTEM PUBLIC "$<BUILD_INTERFACE:${CUDAToolkit_INCLUDE_DIRS}>")
+  # Some toolkits have CUPTI's headers elsewhere. The library is opened at run time
+  # (device/cuda/cupti.h).
+  if(CUDAToolkit_CUPTI_INCLUDE_DIR)
+    target_include_directories(${target} SYSTEM PUBLIC
+      "$<BUILD_INTERFACE:${CUDAToolkit_CUPTI_INCLUDE_DIR}>")
+  endif()
   target_link_options(${target} PUBLIC LINKER:--as-needed)
   target_link_libraries(${target} PUBLIC CUDA::cudart_static CUDA::cublasLt)
   if(overlapbench_with_nccl)
@@ -92,57 +95,28 @@ function(overlapbench_link_backend target)
   endif()
 endfunction()
 
-# The fused kernels' objects, compiled once for the program and for the library below. Replaces their
-# sources in `list`. Their symbols are hidden, because the library must export only its C interface.
-function(overlapbench_share_kernels list)
-  if(NOT overlapbench_with_cuda)
-    return()
-  endif()
-  set(shared ${${list}})
-  list(FILTER shared INCLUDE REGEX
-    "kernels/cuda/.*\\.cu$|kernels/softmax_(cut|regimes)\\.cc$|workload/element\\.cc$")
-  list(REMOVE_ITEM ${list} ${shared})
-  add_library(overlapbench_kernel_objects OBJECT ${shared})
-  overlapbench_compile_for_library(overlapbench_kernel_objects)
-  set(${list} ${${list}} $<TARGET_OBJECTS:overlapbench_kernel_objects> PARENT_SCOPE)
-endfunction()
-
-function(overlapbench_compile_for_library target)
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
-    CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  overlapbench_set_cuda_options(${target} PRIVATE)
-  target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:overlapbench_flags>)
-endfunction()
-
-function(overlapbench_set_cuda_options target scope)
-  target_compile_options(${target} ${scope} $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
-  # nvcc loses a quote in an absolute -I. Ninja compiles in the build folder.
-  if(CMAKE_SOURCE_DIR MATCHES "'")
-    file(RELATIVE_PATH headers ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
-    target_compile_options(${target} ${scope}
-      $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-I${headers}>>)
-  endif()
-  target_include_directories(${target} SYSTEM ${scope}
-    "$<BUILD_INTERFACE:${CUDAToolkit_INCLUDE_DIRS}>")
-  # Some toolkits have CUPTI's headers elsewhere. The library is opened at run time
-  # (device/cuda/cupti.h).
-  if(CUDAToolkit_CUPTI_INCLUDE_DIR)
-    target_include_directories(${target} SYSTEM ${scope}
-      "$<BUILD_INTERFACE:${CUDAToolkit_CUPTI_INCLUDE_DIR}>")
-  endif()
-endfunction()
-
-# The kernels alone, behind a C interface, for programs that have their own buffers and streams.
+# The kernels alone, behind a C interface, for programs that have their own buffers and streams. It is
+# linked from the floors' archives, which give it only the objects that it uses, and from none of the
+# libraries that the floors link.
 function(overlapbench_add_kernels_library)
   if(NOT overlapbench_with_cuda)
     return()
   endif()
-  add_library(overlapbench_kernels SHARED
-    kernels/library/overlapbench_kernels.cu $<TARGET_OBJECTS:overlapbench_kernel_objects>)
-  overlapbench_compile_for_library(overlapbench_kernels)
+  add_library(overlapbench_kernels SHARED kernels/library/overlapbench_kernels.cu)
+  set(floors overlapbench_floor_kernels overlapbench_floor_workload overlapbench_floor_device)
+  foreach(property INCLUDE_DIRECTORIES COMPILE_OPTIONS)
+    set(of_floors $<TARGET_PROPERTY:overlapbench_floor_kernels,INTERFACE_${property}>)
+    set_property(TARGET overlapbench_kernels APPEND PROPERTY ${property} ${of_floors})
+  endforeach()
+  add_dependencies(overlapbench_kernels ${floors})
   # The linker's list also hides the standard library's templates, which visibility does not.
   set(exports ${CMAKE_SOURCE_DIR}/cmake/exports.map)
-  set_target_properties(overlapbench_kernels PROPERTIES LINK_DEPENDS ${exports})
-  target_link_options(overlapbench_kernels PRIVATE LINKER:--version-script=${exports})
-  target_link_libraries(overlapbench_kernels PRIVATE CUDA::cudart_static Threads::Threads)
+  set_target_properties(overlapbench_kernels PROPERTIES
+    EXPORT_NAME kernels LINK_DEPENDS ${exports}
+    CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_link_options(overlapbench_kernels PRIVATE
+    LINKER:--version-script=${exports} LINKER:--no-undefined)
+  list(TRANSFORM floors REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)
+  target_link_libraries(overlapbench_kernels PRIVATE
+    ${archives} CUDA::cudart_static Threads::Threads ${CMAKE_DL_LIBS})
 endfunction()

@@ -19,14 +19,12 @@ elseif(SKBUILD)
 else()
   set(overlapbench_headers ${CMAKE_INSTALL_INCLUDEDIR}/overlapbench)
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/overlapbench)
-  set_target_properties(overlapbench_core PROPERTIES EXPORT_NAME suite)
-  set_target_properties(overlapbench_main PROPERTIES EXPORT_NAME main)
+  get_property(floors GLOBAL PROPERTY overlapbench_floors)
+  set_target_properties(overlapbench_floor_benchmarks PROPERTIES EXPORT_NAME suite)
+  set_target_properties(overlapbench_floor_program PROPERTIES EXPORT_NAME main)
   set_target_properties(overlapbench_library PROPERTIES EXPORT_NAME measuring)
-  if(TARGET overlapbench_kernels)
-    set_target_properties(overlapbench_kernels PROPERTIES EXPORT_NAME kernels)
-  endif()
   install(TARGETS overlapbench)
-  install(TARGETS overlapbench_core overlapbench_main ${libraries} EXPORT overlapbenchTargets
+  install(TARGETS ${floors} ${libraries} EXPORT overlapbenchTargets
     INCLUDES DESTINATION ${overlapbench_headers})
   install(EXPORT overlapbenchTargets NAMESPACE overlapbench:: DESTINATION ${package})
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/program.h"
+#include "program/program.h"
 #include "ranks/progress.h"
 #include "tests/injection/faulty_device.h"
 

@@ -1,5 +1,5 @@
 // overlapbench_with_faults: the program of the drills, whose ranks fail on request.
-#include "benchmarks/program.h"
+#include "program/program.h"
 #include "tests/injection/injected_fault.h"
 
 int main(int argc, char** argv) {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = "comm/nccl_communicator.cc"
+SOURCE = "comm/cuda/nccl_communicator.cc"
 # Only in NCCL 2.27 and 2.28.
 NEW = re.compile(r"\b(p?nccl\w*Window\w*|p?ncclAlltoAll|CTAPolicy|NCCL_WIN_\w+|NCCL_CTA_\w+)\b")
 

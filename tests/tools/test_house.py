@@ -1,4 +1,4 @@
-"""The house: floors use only floors below them, text is whole, and documents name what exists."""
+"""The house: the map is that of the build, text is whole, and documents name what exists."""
 
 import ast
 import os
@@ -14,17 +14,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MAP = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-# By folder, from the table of floors. The folders beside the floors may use all of them.
+BUILD = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+# By folder, from the table of floors.
 FLOORS = {
     folder: int(floor)
     for floor, folders in re.findall(r"^\| (\d) \| (`.*?`) \|", MAP, re.MULTILINE)
     for folder in re.findall(r"`(\w+)/`", folders)
 }
-BESIDE = ("interface", "launcher")
+BESIDE = ("interface",)
 CODE = {".h", ".cc", ".cu", ".cuh", ".def"}
-# The one file of a floor that uses folders beside the floors, and those.
-MAIN = "benchmarks/program.cc"
-USED_BY_MAIN = ("launcher",)
 
 
 def sources(*folders: str) -> Iterator[tuple[str, list[str]]]:
@@ -35,37 +33,14 @@ def sources(*folders: str) -> Iterator[tuple[str, list[str]]]:
                 yield name, path.read_text(encoding="utf-8").splitlines()
 
 
-def may_include(user: str, used: str) -> bool:
-    """Tell whether a file may include one of the folder `used`."""
-    folder = user.split("/")[0]
-    if folder in BESIDE:
-        return used == folder or used in FLOORS
-    if used in BESIDE:
-        return user == MAIN and used in USED_BY_MAIN
-    return used == folder or FLOORS[used] < FLOORS[folder]
-
-
-def test_the_map_has_all_floors() -> None:
-    assert [sorted(f for f in FLOORS if FLOORS[f] == floor) for floor in range(1, 8)] == [
-        ["device"],
-        ["ranks"],
-        ["workload"],
-        ["comm", "kernels"],
-        ["fixtures"],
-        ["report"],
-        ["benchmarks"],
+def test_the_map_and_the_build_have_the_same_floors() -> None:
+    """That a floor includes nothing of a higher one is tested with the compiler (floor_...)."""
+    words = [
+        line.split() for line in re.findall(r"^overlapbench_floor\((.*?)\)", BUILD, re.M | re.S)
     ]
-
-
-def test_floors_use_only_floors_below_them() -> None:
-    wrong = [
-        f"{name}: {line}"
-        for name, lines in sources(*FLOORS, *BESIDE)
-        for line in lines
-        for used in re.findall(r'^#include "(\w+)/', line)
-        if not may_include(name, used)
-    ]
-    assert wrong == []
+    assert {floor for floor, *_ in words} == FLOORS.keys()
+    for floor, *more in words:
+        assert not [used for used in more if FLOORS.get(used, 0) >= FLOORS[floor]], floor
 
 
 def test_no_kernel_of_the_product_destroys_its_callers_context() -> None:

@@ -1,5 +1,5 @@
 // overlapbench: the program.
-#include "benchmarks/program.h"
+#include "program/program.h"
 
 int main(int argc, char** argv) {
   overlapbench::ProgramHooks none;

@@ -1,4 +1,4 @@
-#include "benchmarks/program.h"
+#include "program/program.h"
 
 #include <fmt/core.h>
 
