@@ -25,7 +25,7 @@ class ProgramHooks {
   virtual void Begin(Progress& /*progress*/) {}
   // Replaces the device that was opened. `abort_links` aborts the connections beside MPI's.
   virtual std::unique_ptr<Device> Wrap(std::unique_ptr<Device> device,
-                                       std::function<void()> /*abort_links*/) {
+                                       const std::function<void()>& /*abort_links*/) {
     return device;
   }
 };

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/forwarding_device.h"
 #include "test_ranks.h"
+#include "tests/forwarding_device.h"
 #include "workload/registry.h"
 
 namespace overlapbench {

@@ -7,12 +7,12 @@
 
 #include "device/cuda/cupti_watch.h"
 #include "device/error.h"
-#include "tests/forwarding_device.h"
 #include "fake_cupti.h"
 #include "fake_workload.h"
 #include "fixtures/timed_fixture.h"
 #include "report/row.h"
 #include "test_ranks.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 namespace {

@@ -16,8 +16,8 @@
 #include <thread>
 #include <utility>
 
-#include "tests/forwarding_device.h"
 #include "device/host/host_stream.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 

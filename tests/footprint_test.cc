@@ -9,8 +9,8 @@
 
 #include "benchmarks/catalog.h"
 #include "benchmarks/plan.h"
-#include "tests/forwarding_device.h"
 #include "test_ranks.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 namespace {

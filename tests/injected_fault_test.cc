@@ -109,8 +109,12 @@ TEST_F(FaultInjectorTest, StrikesTheDeviceOnceItExists) {
   std::fill_n(words, 16, 0U);
   const auto watch_made_before = device->WatchThrottling();
   EXPECT_EQ(watch_made_before->Reason(), "");
-  { const Progress::Scope scope(progress_, Phase::kVerify); }
-  { const Progress::Scope scope(progress_, Phase::kReport); }
+  {
+    const Progress::Scope scope(progress_, Phase::kVerify);
+  }
+  {
+    const Progress::Scope scope(progress_, Phase::kReport);
+  }
   EXPECT_EQ(words[8], 1U << 22U);
   EXPECT_EQ(std::count(words, words + 16, 0U), 15);
   EXPECT_EQ(watch_made_before->Reason(), "injected");
@@ -121,7 +125,9 @@ TEST_F(FaultInjectorTest, DoesNotTouchAFreedBuffer) {
   FaultInjector injector;
   Inject(injector, {"corrupt@verify,rank=1"});
   const auto device = injector.Wrap(OpenHostDevice(1), [] {});
-  { const Buffer gone = device->Allocate(64, MemoryKind::kDevice); }
+  {
+    const Buffer gone = device->Allocate(64, MemoryKind::kDevice);
+  }
   EXPECT_NO_THROW(Progress::Scope(progress_, Phase::kVerify));
 }
 

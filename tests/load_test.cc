@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "busy_cores.h"
-#include "tests/forwarding_device.h"
 #include "test_ranks.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 namespace {

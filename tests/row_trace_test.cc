@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "backends.h"
-#include "tests/forwarding_device.h"
 #include "drawn_schedule.h"
 #include "fake_workload.h"
 #include "fixtures/patterns.h"
 #include "test_ranks.h"
+#include "tests/forwarding_device.h"
 #include "workload/data.h"
 
 namespace overlapbench {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "backends.h"
-#include "tests/forwarding_device.h"
 #include "device/host/host_stream.h"
 #include "fake_workload.h"
 #include "test_ranks.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 namespace {

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "benchmarks/catalog.h"
-#include "tests/forwarding_device.h"
 #include "fixtures/measurement.h"
 #include "test_ranks.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 

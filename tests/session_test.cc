@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "backends.h"
-#include "tests/forwarding_device.h"
 #include "fake_workload.h"
 #include "test_ranks.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 namespace {

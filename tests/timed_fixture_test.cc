@@ -15,9 +15,9 @@
 #include "device/host/host_stream.h"
 #include "fake_workload.h"
 #include "fixtures/statistics.h"
-#include "tests/injection/faulty_device.h"
 #include "report/row.h"
 #include "test_ranks.h"
+#include "tests/injection/faulty_device.h"
 
 namespace overlapbench {
 namespace {

@@ -143,11 +143,11 @@ void FaultInjector::Begin(Progress& progress) {
 }
 
 std::unique_ptr<Device> FaultInjector::Wrap(std::unique_ptr<Device> device,
-                                            std::function<void()> abort_links) {
+                                            const std::function<void()>& abort_links) {
   if (given_.empty()) return device;
   auto faulty = std::make_unique<FaultyDevice>(std::move(device), given_);
   device_ = faulty.get();
-  abort_links_ = std::move(abort_links);
+  abort_links_ = abort_links;
   return faulty;
 }
 

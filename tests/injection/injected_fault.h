@@ -42,7 +42,7 @@ class FaultInjector : public ProgramHooks {
   void Begin(Progress& progress) override;
   // From here on, faults can strike the device and, through `abort_links`, the ranks' links.
   std::unique_ptr<Device> Wrap(std::unique_ptr<Device> device,
-                               std::function<void()> abort_links) override;
+                               const std::function<void()>& abort_links) override;
 
  private:
   void Strike(Phase phase);
