@@ -115,6 +115,19 @@ TEST_F(SampleCheckTest, TheLargestErrorIsRelativeToTheRootMeanSquare) {
   EXPECT_EQ(check(0.49).fault, "relative error 0.5 is above 0.49: element [0,0] is 3, expected 2");
 }
 
+TEST_F(SampleCheckTest, SamplesAreInAllRowsAndColumns) {
+  std::set<long> rows;
+  std::set<long> columns;
+  const auto expected = [&](long row, long column) {
+    rows.insert(row);
+    columns.insert(column);
+    return Expected(row, column);
+  };
+  EXPECT_EQ(Check(expected, 1).fault, "");
+  EXPECT_EQ(std::ssize(rows), kRows);
+  EXPECT_EQ(std::ssize(columns), kColumns);
+}
+
 TEST_F(SampleCheckTest, RowsMayLieApart) {
   constexpr long kPart = kColumns / 2;
   const MatrixView part{values_.data(), Element::kFloat32, kRows, kPart, kColumns};
