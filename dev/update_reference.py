@@ -67,14 +67,13 @@ MODULES = (
     Module(
         "Measuring",
         "ob.",
-        (
-            *("measurement/measuring.py", "measurement/callables.py", "measurement/interface.py"),
-            *("measurement/row.py", "measurement/bench.py"),
+        tuple(
+            f"measurement/{name}.py" for name in ("measuring", "callables", "interface", "bench")
         ),
         (
             *("measure", "measure_schedule", "measure_alone", "measure_row", "do_bench"),
             *("results", "configure", "init_torch_distributed"),
-            *("Work", "Verdict", "Step", "Row", "Figure", "Inconclusive", "MeasureError"),
+            *("Work", "Verdict", "Step", "MeasureError"),
         ),
     ),
     Module(
@@ -89,8 +88,21 @@ MODULES = (
         ("measurement/torch_kernels.py",),
         ("gelu", "gelu_backward", "softmax", "grid_gemm", "KernelsError"),
     ),
-    Module("Reading results", "ob.", ("reading/result.py",), ("read", "Results")),
     Module("Operators of PyTorch", "torch_operators.", ("measurement/torch_operators.py",)),
+    Module(
+        "Reading results",
+        "ob.",
+        ("reading/result.py", "reading/rows.py"),
+        ("read", "Results", "Row", "State", "Figure", "Inconclusive"),
+    ),
+    Module(
+        "Comparing results",
+        "ob.",
+        ("judge/comparing.py", "judge/verdicts.py"),
+        ("compare", "Comparison"),
+    ),
+    Module("Pictures of rows", "ob.", ("view/row_chart.py",), ("plot",)),
+    Module("Traces", "ob.", ("view/tracing.py",), ("trace", "Traces", "TraceBreakdown")),
 )
 
 
@@ -162,7 +174,8 @@ def _value(node: ast.stmt) -> str:
 def _signature(node: Definition, prefix: str) -> str:
     if isinstance(node, ast.ClassDef):
         fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
-        return _call(f"{prefix}{node.name}", [*map(ast.unparse, fields)], "") if fields else ""
+        words = [re.sub(r" = field\(.*", " = ...", ast.unparse(part)) for part in fields]
+        return _call(f"{prefix}{node.name}", words, "") if fields else ""
     decorators = {ast.unparse(one) for one in node.decorator_list}
     if decorators & {"property", "pytest.fixture"}:
         return f"{prefix}{node.name}: {_type(node.returns)}"

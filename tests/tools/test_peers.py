@@ -18,7 +18,6 @@ from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN, library_path
 from overlapbench.measurement import measuring as ob
 from overlapbench.measurement.callables import Work
 from overlapbench.measurement.interface import MeasureError
-from overlapbench.measurement.measuring import Row
 from overlapbench.peers import training
 from overlapbench.peers.training import (
     DDP,
@@ -36,8 +35,8 @@ from overlapbench.peers.training import (
 )
 from overlapbench.peers.training_table import render_training
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.reading.result import Row as ReadRow
 from overlapbench.reading.result import State, read_results
+from overlapbench.reading.rows import Row
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK: Labels = {"layers": 24, "width": 4096, "tokens": 4096}
@@ -53,10 +52,7 @@ def row(
 ) -> Row:
     """Make a row whose time is known to 1 %."""
     bounds = {"time": (0.99 * time_ms, 1.01 * time_ms)}
-    read = ReadRow(
-        "", BenchmarkName.parse(name), counters, state, time_ms, reason, intervals=bounds
-    )
-    return Row(read, {}, {})
+    return Row("", BenchmarkName.parse(name), counters, state, time_ms, reason, intervals=bounds)
 
 
 class FakePeers:

@@ -82,9 +82,13 @@ def test_a_figure_is_judged_with_its_interval(results: Results) -> None:
     assert not slowdown.below(1.2)
     assert slowdown.above(1.2)
     assert not slowdown.above(1.7)
-    for judge in (slowdown.below, slowdown.above, Figure(1.0, "slowdown").below):
-        with pytest.raises(Inconclusive, match=r"^slowdown .* against 1.5: too uncertain$"):
-            judge(1.5)
+    assert slowdown.below(slowdown.low) is slowdown.above(slowdown.high) is False
+    for judge in (slowdown.below, slowdown.above):
+        for limit in (slowdown.low + 0.01, 1.5, slowdown.high - 0.01):
+            with pytest.raises(Inconclusive, match=r"^slowdown 1.5 .* against .*: too uncertain$"):
+                judge(limit)
+    with pytest.raises(Inconclusive, match=r"^slowdown 1 against 1.5: no interval is known$"):
+        Figure(1.0, "slowdown").below(1.5)
     with pytest.raises(Inconclusive, match=r"against 500: noisy: <b>±9 %$"):
         results[1].busbw_GBps.below(500.0)
 
@@ -94,6 +98,20 @@ def test_type_checkers_know_the_attributes_of_every_counter() -> None:
     declared = [line.split(":")[0].strip() for line in stub.splitlines() if ": Figure" in line]
     assert declared == list(stored_table().counters)
     assert stored_table().counters.keys().isdisjoint({*dir(Row), *Row.__dataclass_fields__})
+
+
+def test_a_figure_is_a_number(results: Results) -> None:
+    figure = results[0].slowdown
+    assert json.dumps(figure) == "1.5"
+    assert f"{figure:.1f} {figure}" == "1.5 1.5 (1.35 to 1.65)"
+    assert pickle.loads(pickle.dumps(figure)).high == figure.high
+
+
+def test_completion_shows_the_api() -> None:
+    assert {"measure", "do_bench", "read", "compare", "trace", "plot"} <= set(dir(overlapbench))
+    assert not {"annotations", "importlib", "Any"} & set(dir(overlapbench))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = overlapbench.nothing
 
 
 def test_rows_are_chosen_by_name_axis_and_function(results: Results) -> None:
@@ -155,8 +173,10 @@ def test_a_notebook_shows_tables(results: Results) -> None:
     assert lines[0][head.index("slowdown")] == "1.5 (1.35 to 1.65)"
     assert lines[1][2] == "noisy: <b>±9 %"
     assert lines[2][3:] == [""] * (len(head) - 3)
-    figures = Cells(results[0]._repr_html_()).lines
-    assert ["slowdown", "1.5 (1.35 to 1.65)", ""] in figures
+    table, _, picture = results[0]._repr_html_().partition("<svg")
+    assert picture
+    assert ["slowdown", "1.5", "", "1.35 to 1.65"] in Cells(table).lines
+    assert "\n  slowdown             1.5      1.35 to 1.65" in str(results[0])
     assert math.isnan(results[2].time_ms)
     assert "no GPU" in results[2]._repr_html_()
     assert repr(results) == "<Results: 4 rows of 2 files>"

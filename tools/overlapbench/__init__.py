@@ -29,14 +29,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from overlapbench.judge.comparing import compare
+    from overlapbench.judge.verdicts import Comparison
     from overlapbench.measurement import torch_kernels as torch_kernels
     from overlapbench.measurement import torch_operators as torch_operators
     from overlapbench.measurement.bench import do_bench
     from overlapbench.measurement.measuring import (
-        Figure,
-        Inconclusive,
         MeasureError,
-        Row,
         Step,
         Verdict,
         Work,
@@ -48,16 +47,25 @@ if TYPE_CHECKING:
         measure_schedule,
         results,
     )
-    from overlapbench.reading.result import read
+    from overlapbench.reading.result import Results, read
+    from overlapbench.reading.rows import Figure, Inconclusive, Row, State
+    from overlapbench.view.row_chart import plot
+    from overlapbench.view.tracing import TraceBreakdown, Traces, trace
 
 __all__ = [
+    "Comparison",
     "Figure",
     "Inconclusive",
     "MeasureError",
+    "Results",
     "Row",
+    "State",
     "Step",
+    "TraceBreakdown",
+    "Traces",
     "Verdict",
     "Work",
+    "compare",
     "configure",
     "do_bench",
     "init_torch_distributed",
@@ -65,24 +73,28 @@ __all__ = [
     "measure_alone",
     "measure_row",
     "measure_schedule",
+    "plot",
     "read",
     "results",
+    "trace",
 ]
 _MODULES = ("torch_kernels", "torch_operators")
 # Where a name is defined, if not in measurement.measuring.
 _HOMES = {
+    "Comparison": "judge.verdicts",
     "compare": "judge.comparing",
     "do_bench": "measurement.bench",
     "plot": "view.row_chart",
-    "read": "reading.result",
-    "trace": "view.tracing",
+    **dict.fromkeys(("Results", "read"), "reading.result"),
+    **dict.fromkeys(("Figure", "Inconclusive", "Row", "State"), "reading.rows"),
+    **dict.fromkeys(("TraceBreakdown", "Traces", "trace"), "view.tracing"),
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.measurement.{name}")
-    if name in __all__ or name in _HOMES:
+    if name in __all__:
         home = _HOMES.get(name, "measurement.measuring")
         return getattr(importlib.import_module(f"{__name__}.{home}"), name)
     if name == "__version__":
@@ -103,4 +115,4 @@ def _picture_of(row: Any) -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_HOMES, *_MODULES, "__version__"})
+    return sorted({*__all__, *_MODULES, "__version__"})

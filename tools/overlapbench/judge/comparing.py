@@ -23,7 +23,8 @@ def compare(
 ) -> Comparison:
     """Compare results of two builds, machines or settings, as `overlapbench compare` does.
 
-    old, new   a file, a glob such as "base/*.json", or several of them; each file is one launch
+    old        a file, a glob such as "base/*.json", or several of them; each file is one launch
+    new        likewise
     across     what may differ between the sides, such as "driver"
     max_floor  the limit, as a share: a larger change must not go unseen
     floors     TOML files that say how large a change must be to count (docs/comparing.md)

@@ -57,13 +57,19 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The whole comparison."""
+    """The whole comparison; printed, and in a notebook, it is a summary and a table.
+
+    base, new    the sides: their sources, context and figures
+    rows         of all benchmarks, worst first, each with a verdict, a reason and findings
+    differences  of the contexts, whether or not they were allowed
+    min_guarded  the share of benchmarks that must be guarded
+    """
 
     base: Side
     new: Side
     rows: tuple[Row, ...]
-    differences: tuple[str, ...]  # of the contexts, whether or not they were allowed
-    min_guarded: float = 0.0  # the share of benchmarks that must be guarded
+    differences: tuple[str, ...]
+    min_guarded: float = 0.0
 
     @property
     def status(self) -> int:
@@ -105,6 +111,7 @@ class Comparison:
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
+        """The number of benchmarks with each verdict."""
         counts = Counter(row.verdict for row in self.rows)
         return {verdict: counts[verdict] for verdict in Verdict}
 

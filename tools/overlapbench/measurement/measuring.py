@@ -30,17 +30,14 @@ from overlapbench.measurement import callables, meeting, torch_ranks, torchrun
 from overlapbench.measurement.callables import HOST, Verdict, Work
 from overlapbench.measurement.interface import ALONE, PAIR, SCHEDULE, MeasureError, Suite
 from overlapbench.measurement.interface import Step as StepPlace
-from overlapbench.measurement.row import Figure, Inconclusive, Row
 from overlapbench.measurement.settings import DEFAULT_TIMEOUT_S, Settings
 from overlapbench.measurement.user_names import check_names, check_word
 from overlapbench.output import replace_file, require_file
 from overlapbench.reading.result import ResultError, State, parse_result
+from overlapbench.reading.rows import Row
 
 __all__ = [
-    "Figure",
-    "Inconclusive",
     "MeasureError",
-    "Row",
     "Step",
     "Verdict",
     "Work",
@@ -486,10 +483,14 @@ def _keep(row: Row) -> None:
 
 
 def _row(text: str, samples_ms: Sequence[float], wrapped: callables.Wrapped) -> Row:
-    result = parse_result("the row", text)
-    titles = {name: (one.title, one.unit) for name, one in result.table.counters.items()}
-    raised = next(iter(wrapped.raised), None)
-    row = Row(result.rows[0], json.loads(text), titles, raised, samples_ms)
+    (read,) = parse_result("the row", text).rows
+    row = replace(
+        read,
+        time_ms=read.T,
+        document=json.loads(text),
+        exception=next(iter(wrapped.raised), None),
+        samples_ms=samples_ms,
+    )
     if row.state is State.ERROR:
         _process.kept.append(wrapped)  # a hanging thread may still call them
     return row

@@ -39,7 +39,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from overlapbench.measurement.measuring import Row, Step, Work
+    from overlapbench.measurement.measuring import Step, Work
+    from overlapbench.reading.rows import Row
 
 _FIXTURE = "overlap_benchmark"
 _STORAGE = ".overlapbench"  # unless pyproject.toml says otherwise
@@ -195,7 +196,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     """Skip or fail a test that cannot be judged."""
     if _FIXTURE not in pyfuncitem.fixturenames:
         return (yield)
-    from overlapbench.measurement.row import Inconclusive
+    from overlapbench.reading.rows import Inconclusive
 
     try:
         return (yield)

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from overlapbench.measurement.callables import Work, describe
-from overlapbench.measurement.measuring import Row, measure_alone, measure_row
+from overlapbench.measurement.measuring import measure_alone, measure_row
+from overlapbench.reading.rows import Row
 
 SUITE = "suite"
 SEQUENCE, FUSED = "sequence", "fused"  # of layers

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import wrap
 
-from overlapbench.measurement.measuring import Row
 from overlapbench.peers.training import COMPUTATION, DDP, FSDP, FUSED, PP, SEQUENCE, SUITE, Outcome
 from overlapbench.reading.counters import TIME
+from overlapbench.reading.rows import Row
 
 # The axes that differ within a table.
 _GROUPED_BY = {"Tp": "tokens", "Ddp": "bucket_bytes", "Fsdp": "prefetch", "Pp": "microbatches"}

@@ -118,8 +118,7 @@ class Results:
         for row in self.rows[:_MOST_SHOWN]:
             figures = row.figures
             cells = (figures.get(name, "") for name in shown)
-            said = f"{row.state.value}{row.reason and ': '}{row.reason}"
-            lines.append((*([row.file] if several else []), row.name, said, *cells))
+            lines.append((*([row.file] if several else []), row.name, row.said, *cells))
         columns = (*several, "benchmark", "state", *(table.counters[name].label for name in shown))
         hidden = len(self.rows) - len(lines)
         return html_table(columns, lines) + (f"<p>and {hidden} more rows</p>" if hidden else "")

@@ -9,12 +9,15 @@ its 95 % interval.
     row.time                Google Benchmark's time, in ms
 
 `dir(row)` lists the counters, and attributes.pyi declares all of them for type checkers.
-Repetitions of a benchmark become one row, whose counters are the medians over them.
+Repetitions of a benchmark become one row, whose counters are the medians over them. What ob.measure
+returns are such rows, too.
 """
 
+import itertools
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
@@ -58,13 +61,22 @@ class State(Enum):
         return f"{self.value}: {reason or 'no reason is given'}"
 
 
+# Shown of any row that has them, before its family's own.
+_SHOWN = (
+    *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "coverage", "comp_slowdown"),
+    *("comm_slowdown", "sequential_ms", "bound_ms", "pct_of_bound", "speedup", "exposed_comm_ms"),
+)
 # The rows of a family that are negative controls: an axis and its value.
 _CONTROLS = {"Overlap": ("streams", "1"), "Priority": ("priority", "equal")}
 _NOT_OVERLAPPED = "not overlapped"  # the start of the reason of a pair that could not overlap
 
 
 class Inconclusive(ResultError):  # noqa: N818 it is an outcome
-    """A figure cannot be judged: its row is noisy or invalid, or the limit is in its interval."""
+    """A figure cannot be judged: its row is noisy or invalid, or the limit is in its interval.
+
+    In a test with the fixture overlap_benchmark, the test is skipped, or fails with
+    `when_noisy = "fail"` (docs/package.md).
+    """
 
 
 class Figure(float):
@@ -91,6 +103,7 @@ class Figure(float):
 
     @property
     def value(self) -> float:
+        """The figure without its interval."""
         return float(self)
 
     @property
@@ -113,7 +126,7 @@ class Figure(float):
 
     def _judge(self, holds: bool, fails: bool, limit: float) -> bool:
         if self.doubt or not (holds or fails):
-            why = self.doubt or "too uncertain"
+            why = self.doubt or ("too uncertain" if self.interval else "no interval is known")
             raise Inconclusive(f"{self.counter} {self} against {limit:g}: {why}")
         return holds
 
@@ -138,16 +151,36 @@ class Entry:
 
 @dataclass(frozen=True, repr=False)
 class Row(Attributes):
-    """One benchmark of one file, its repetitions summed up."""
+    """One benchmark of one file, its repetitions summed up, or a row that ob.measure returns.
 
-    file: str  # the label of the Result it belongs to
+    `print(row)` shows the figures with their 95 % intervals, and so does a notebook. Every counter
+    (docs/metrics.md) is an attribute, a Figure: `row.slowdown`, `row.comm_slowdown`. Times are in
+    ms; each is the maximum over the ranks, and all ranks get the same row.
+
+    file        the label of the Result it belongs to
+    name        by which comparisons match rows; a text with `family`, `workloads` and `axes`
+    counters    by name; empty if nothing was measured
+    state       `ok`, `serialized`, `control`, `noisy`, `invalid` or `error`
+    time_ms     the median time of the row's own run; NaN if nothing was measured
+    reason      of the state; for a good row a finding such as `bandwidth-bound`, or ""
+    intervals   of counters, and of "time" in ms
+    table       defines the counters
+    document    of a measured row: a result file that contains this row alone
+    exception   likewise, what a callable raised, if one did
+    samples_ms  likewise, the times of all samples of the row's own run, in their order
+    """
+
+    file: str
     name: BenchmarkName
-    counters: Mapping[str, float]  # empty where nothing was measured
+    counters: Mapping[str, float]
     state: State = State.OK
-    time_ms: float = math.nan  # Google Benchmark's; NaN where nothing was measured
-    reason: str = ""  # of the state; for a good row a finding such as `bandwidth-bound`, or ""
-    intervals: Mapping[str, Interval] = field(default_factory=dict)  # by counter, or TIME in ms
-    table: Table = field(default_factory=stored_table, compare=False)  # that defines the counters
+    time_ms: float = math.nan
+    reason: str = ""
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    table: Table = field(default_factory=stored_table, compare=False)
+    document: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    exception: BaseException | None = field(default=None, compare=False)
+    samples_ms: Sequence[float] = field(default=(), compare=False)
 
     # ---- figures
 
@@ -168,9 +201,16 @@ class Row(Attributes):
         doubt = "" if self.trusted or self.state is State.CONTROL else self.problem
         return Figure(value, counter, self.intervals.get(counter), doubt)
 
+    def interval(self, counter: str) -> Interval | None:
+        """Return the 95 % interval of a counter, or of "time" in ms; None where there is none."""
+        return self.intervals.get(counter)
+
     C = property(lambda self: self["comp_ms"], doc="The computation alone, in ms.")
     M = property(lambda self: self["comm_ms"], doc="The communication alone, in ms.")
-    T = property(lambda self: self[TIME], doc="The row's own run: of a pair, both together.")
+    T = property(
+        lambda self: self._figure(TIME, self.time_ms),
+        doc="The row's own run, in ms: of a pair, both together.",
+    )
 
     if not TYPE_CHECKING:  # attributes.pyi declares them
 
@@ -205,7 +245,10 @@ class Row(Attributes):
 
     @property
     def trusted(self) -> bool:
+        """Tell whether the figures measure what the name says, and are precise enough."""
         return self.state.trusted
+
+    ok = property(lambda self: self.trusted, doc="The same as `trusted`.")
 
     @property
     def passed_control(self) -> bool:
@@ -249,18 +292,48 @@ class Row(Attributes):
 
     # ---- shown
 
+    def plot(self) -> Any:
+        """Return an Altair chart of the row's times, which a notebook shows.
+
+        PackageError  the packages of the extra `charts` are not installed
+        """
+        return _package().plot(self)
+
     def __repr__(self) -> str:
         return f"<Row {self.name}: {self.state.value}, {self.time_ms:.4g} ms>"
 
+    def __str__(self) -> str:
+        lines = [f"{self.name}  {self.said}"]
+        for title, value, unit, ends in self._lines():
+            lines.append(f"  {title:<14}{value:>10} {unit:<3}  {ends}".rstrip())
+        return "\n".join(lines)
+
     def _repr_html_(self) -> str:
-        said = f"{self.state.value}{self.reason and ': '}{self.reason}"
-        figures = [
-            (self.table.counters[name].title, figure, self.table.counters[name].printed_unit)
-            for name, figure in self.figures.items()
-        ]
-        return f"<b>{escape(self.name)}</b> {escape(said)}" + html_table(
-            ("counter", "value (95 % interval)", "unit"), figures
-        )
+        """Return a table and, with the extra `charts`, the chart."""
+        table = html_table(("counter", "value", "unit", "95 % interval"), list(self._lines()))
+        picture = "" if self.state is State.ERROR else str(_package()._picture_of(self))
+        return f"<p><b>{escape(self.name)}</b> {escape(self.said)}</p>{table}{picture}"
+
+    @property
+    def said(self) -> str:
+        """The state and its reason."""
+        return f"{self.state.value}{self.reason and ': '}{self.reason}"
+
+    def _lines(self) -> Iterator[tuple[str, ...]]:
+        """Yield the title, value, unit and interval of each figure that is shown first."""
+        figures = self.figures
+        leads = (family.lead for family in self.table.families if family.name == self.name.family)
+        first = () if "overlap_ms" in figures else (TIME,)
+        for name in dict.fromkeys((*first, *_SHOWN, *itertools.chain(*leads))):
+            if name in figures:
+                figure, counter = figures[name], self.table.counters[name]
+                ends = f"{figure.low:.4g} to {figure.high:.4g}" if figure.interval else ""
+                yield counter.title, f"{figure.value:.4g}", counter.printed_unit, ends
+
+
+def _package() -> Any:
+    """Return the package, which is above all rooms and finds what draws."""
+    return sys.modules["overlapbench"]
 
 
 def html_table(columns: Sequence[str], lines: Sequence[Sequence[object]]) -> str:

@@ -31,7 +31,12 @@ _SIGNED = ("_cost_ms", "interference_ms")
 
 
 def plot(row: Row) -> Any:
-    """Return the picture of a row as an Altair chart; PackageError without the extra [charts]."""
+    """Return the picture of a row as an Altair chart, which a notebook shows.
+
+    row  of `measure` or of `read`
+
+    PackageError  the packages of the extra `charts` are not installed
+    """
     with packages():
         import altair as alt
     return alt.Chart.from_dict(specification(row))

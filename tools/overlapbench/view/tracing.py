@@ -71,12 +71,10 @@ class Traces:
 
         Without arguments, all steps or samples count or, if there are none, the whole trace.
 
-        Args:
-            step: Only this step, or this sample.
-            window: Only windows (annotations) of this name or, if none, containing it.
+        step    only this step, or this sample
+        window  only windows (annotations) of this name or, if none, containing it
 
-        Raises:
-            ResultError: A rank has no such step or window. It is a ValueError.
+        ResultError  a rank has no such step or window; it is a ValueError
         """
         return TraceBreakdown(break_down(self.ranks, step, window))
 
@@ -84,12 +82,10 @@ class Traces:
 def trace(files: str | Path | Sequence[str | Path], rules: Sequence[str] = ()) -> Traces:
     """Read traces of PyTorch's profiler, of nsys or of overlapbench: a file or more per rank.
 
-    Args:
-        files: Files, folders, archives or globs, as `overlapbench trace` accepts them.
-        rules: Classes of spans by name, such as "my_fused_kernel=COMM".
+    files  files, folders, archives or globs, as `overlapbench trace` accepts them
+    rules  classes of spans by name, such as "my_fused_kernel=COMM"
 
-    Raises:
-        ResultError: A file is not a trace, or the files belong to several runs. It is a ValueError.
+    ResultError  a file is not a trace, or the files belong to several runs; it is a ValueError
     """
     sources = [files] if isinstance(files, str | Path) else files
     return Traces(read_traces([*map(str, sources)], Rules([parse_rule(rule) for rule in rules])))
