@@ -6,7 +6,7 @@
   says so, and takes delays as the program does. With --pair it is simulated_bench.py's machine.
 - `mpirun` and `srun`: start their command once, as the rank of a job.
 - `overlapbench`: the real command, but for what it would measure with. Unless REAL_RUN is set,
-  `run` is `program`, or with --tune the tuner; and `peers` times no GPU.
+  `run` is `program`, or with --tune the tuner.
 """
 
 import contextlib
@@ -111,21 +111,9 @@ def overlapbench(words: Sequence[str]) -> int:
         words = ["tune", *words[2:]]
     from overlapbench import cli
 
-    _MEASURES_NOT.get(words[0], lambda: None)()
     return cli.main(words)
 
 
-def _time_no_gpu() -> None:
-    from overlapbench.cli import peers
-
-    def main(arguments: Sequence[str] | None = None, program: str = "peers") -> int:
-        peers.make_parser(program).parse_args(arguments)
-        return 0
-
-    vars(peers)["main"] = main
-
-
-_MEASURES_NOT = {"peers": _time_no_gpu}
 _NAMES = {"program": program, "mpirun": mpirun, "srun": mpirun, "overlapbench": overlapbench}
 
 if __name__ == "__main__":

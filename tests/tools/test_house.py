@@ -154,7 +154,6 @@ ROOMS = {
     "judge": 3,
     "measurement": 3,
     "traces": 3,
-    "peers": 4,
     "tune": 4,
     "view": 5,
     "cli": 6,

@@ -17,7 +17,6 @@ traces       where the time of a step goes, from a profiler's trace
 measurement  measures callables as the suite measures its workloads; kernels and operators for
              PyTorch's tensors; the fixture overlap_benchmark
 tune         finds the settings at which a pair takes the least time
-peers        our kernels against others, and training steps against PyTorch's
 view         what people see: charts, report, timelines, tables and texts, and their theme
 cli          the command `overlapbench`: one module per command
 

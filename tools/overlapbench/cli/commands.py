@@ -11,7 +11,7 @@ from typing import Any
 PROGRAM = "overlapbench"
 COMMANDS = (
     *("run", "compare", "gate", "tune", "chart", "report", "history", "export", "merge"),
-    *("trace", "timeline", "peers", "completion"),
+    *("trace", "timeline", "completion"),
 )
 
 

@@ -26,9 +26,9 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from overlapbench.measurement.callables import Verdict, Work
-from overlapbench.peers.torch_layers import Ranks, rounding, verdict
-from overlapbench.peers.training import COMPUTATION, Case
+from overlapbench import Verdict, Work
+from torch_layers import Ranks, rounding, verdict
+from training_cases import COMPUTATION, Case
 
 _MIB = 1 << 20
 _WEIGHTS_SEED, _INPUT_SEED, _GRADIENT_SEED = 10_000, 20_000, 30_000

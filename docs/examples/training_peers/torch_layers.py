@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 
-from overlapbench.measurement.callables import Verdict, Work
-from overlapbench.peers.training import FUSED, MODELS, SEQUENCE, Case
+from overlapbench import Verdict, Work
+from training_cases import FUSED, MODELS, SEQUENCE, Case
 
 _SAMPLED = 64  # rows, and columns, of a result
 # The largest of some thousand values is about four times their mean, and storing it costs half a

@@ -23,10 +23,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from overlapbench.measurement.callables import Verdict, Work
-from overlapbench.peers.torch_layers import Ranks, rounding
-from overlapbench.peers.torch_steps import LinearLayers, worst
-from overlapbench.peers.training import COMPUTATION, Case
+from overlapbench import Verdict, Work
+from torch_layers import Ranks, rounding
+from torch_steps import LinearLayers, worst
+from training_cases import COMPUTATION, Case
 
 
 class _AskForGradient(torch.autograd.Function):  # type: ignore[misc]
