@@ -76,10 +76,8 @@ std::vector<Counter> SharedCounters() {
       {"TFLOPs", "TFLOP/s", kHigher, Range::kNotNegative, "rate",
        "floating-point operations / time"},
       {"bound_ms", "ms", kLower, Range::kPositive, "bound",
-       "longest path through the schedule with every step at the time it takes alone", false,
-       "ideal_ms"},
-      {"pct_of_bound", "%", kHigher, Range::kNotNegative, "of the bound", "100 x bound / T", true,
-       "pct_of_ideal"},
+       "longest path through the schedule with every step at the time it takes alone"},
+      {"pct_of_bound", "%", kHigher, Range::kNotNegative, "of the bound", "100 x bound / T", true},
       {"sequential_ms", "ms", kLower, Range::kPositive, "sequential",
        "the same steps one after the other on one lane"},
       {"speedup", "", kHigher, Range::kPositive, "speedup",
@@ -108,13 +106,11 @@ const char* Text(Range range) {
 }
 
 std::string JsonOf(const Counter& counter) {
-  const std::string aliases =
-      counter.formerly.empty() ? "" : fmt::format(R"(, "aliases": ["{}"])", counter.formerly);
   return fmt::format(
       R"({{"name": "{}", "unit": "{}", "better": "{}", "range": "{}", "judged": {}, )"
-      R"("title": "{}", "definition": "{}"{}}})",
+      R"("title": "{}", "definition": "{}"}})",
       counter.name, counter.unit, Text(counter.better), Text(counter.range), counter.judged,
-      EscapedJson(counter.title), EscapedJson(counter.definition), aliases);
+      EscapedJson(counter.title), EscapedJson(counter.definition));
 }
 
 std::string Quoted(const std::vector<std::string>& names) {

@@ -26,8 +26,7 @@ struct Counter {
   Range range = Range::kNotNegative;
   std::string title;  // what the console calls it
   std::string definition;
-  bool judged = false;        // comparisons judge it, if a row has it
-  std::string formerly = {};  // its name in older result files
+  bool judged = false;  // comparisons judge it, if a row has it
 };
 
 // A workload's axes, for charts of pairs.

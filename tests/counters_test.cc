@@ -154,21 +154,6 @@ TEST(CounterTable, IsJsonMembersOfTheWholeTable) {
   }
 }
 
-// Comparisons find a counter in older files by its aliases.
-TEST(CounterTable, WritesAliasesOfRenamedCounters) {
-  const CounterTable table = AllCounters();
-  const Json members = ReadMembers(table);
-  std::set<std::string> aliases;
-  for (const Json& counter : members.At("counters").items) {
-    const Json* const formerly = counter.Find("aliases");
-    if (formerly == nullptr) continue;
-    ASSERT_EQ(formerly->items.size(), 1U);
-    EXPECT_TRUE(aliases.insert(formerly->items[0].text).second) << formerly->items[0].text;
-    EXPECT_EQ(table.Find(formerly->items[0].text), nullptr) << "is a counter of today";
-  }
-  EXPECT_EQ(aliases, (std::set<std::string>{"ideal_ms", "pct_of_ideal"}));
-}
-
 TEST(CounterTable, WritesTheAxesOfKnownWorkloads) {
   CounterTable table;
   EXPECT_FALSE(ReadMembers(table).Has("workloads"));

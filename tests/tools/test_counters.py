@@ -1,7 +1,6 @@
 """The table of counters: one that no code knows is found everywhere; tables that contradict."""
 
 import json
-import math
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +17,9 @@ from overlapbench.judge.floors import Floors, SetFloor
 from overlapbench.judge.session import Session
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
-from overlapbench.reading.counters import TIME, Table, merge_tables, parse_table, stored_table
+from overlapbench.reading.counters import Table, merge_tables, parse_table, stored_table
 from overlapbench.reading.launch import Launch, parse_launch
-from overlapbench.reading.result import Result, State, parse_result, unite
+from overlapbench.reading.result import Result, State, parse_result
 from overlapbench.reading.source import Document, ResultError
 from overlapbench.view.chart import draw_charts
 from samples import Json
@@ -209,35 +208,6 @@ def test_a_counter_that_one_file_does_not_judge_is_not_judged() -> None:
         assert [finding.metric for finding in row.findings] == ["time"]
 
 
-def test_a_counter_renamed_between_two_files_goes_by_its_last_name() -> None:
-    def renamed(rate: float) -> Json:
-        document = woven(
-            rate, 0, WEFT | {"name": "picks", "aliases": ["weft_rate"], "title": "picks"}
-        )
-        for row in document["benchmarks"]:
-            row["picks"] = row.pop("weft_rate")
-        return document
-
-    before = [launch_of(woven(rate), f"a{i}") for i, rate in enumerate(rates(50.0, 1))]
-    after = [launch_of(renamed(rate), f"b{i}") for i, rate in enumerate(rates(40.0, 2))]
-    sides = Side.collect("base", before), Side.collect("new", after)
-    for base, new, verdict in (
-        (sides[0], sides[1], Verdict.SLOWER),
-        (sides[1], sides[0], Verdict.FASTER),
-    ):
-        (row,) = compare_sides(base, new, Floors()).rows
-        assert {f.metric: f.verdict for f in row.findings}["picks"] is verdict
-    results = unite([parsed(woven(50.0), "a"), parsed(renamed(40.0), "b")])
-    assert [result.rows[0].counters["picks"] for result in results] == [50.0, 40.0]
-    tables = [("a", before[0].table), ("b", after[0].table)]
-    for order in (tables, tables[::-1]):
-        merged = merge_tables(order).counters["picks"]
-        assert (merged.name, merged.aliases, merged.title) == ("picks", ("weft_rate",), "picks")
-    mixed = Side.collect("mixed", [*before, *after])
-    assert "weft_rate" not in mixed.values
-    assert not any(map(math.isnan, mixed.values["picks"][0].tolist()))
-
-
 def test_a_floor_for_an_unknown_metric_is_refused_after_one_launch() -> None:
     made: list[str] = []
 
@@ -259,7 +229,7 @@ def test_the_stored_table_knows_every_counter_of_the_recorded_results() -> None:
         document = json.loads(path.read_bytes())
         known = {counter["name"] for counter in document["counters"]}
         keys = {key for row in document["benchmarks"] for key in row}
-        assert keys & known <= stored_table().keys.keys() | {TIME}, path
+        assert keys & known <= stored_table().counters.keys(), path
 
 
 def test_families_lead_with_counters_that_there_are() -> None:
@@ -303,11 +273,6 @@ def test_a_unit_appears_once(name: str, label: str) -> None:
             lambda d: d["counters"][-1].update(name="time"),
             "counters[{last}].name: time is already at counters[0]",
         ),
-        (
-            lambda d: d["counters"][-1].update(aliases=["ideal_ms"]),
-            "counters[{last}].name: ideal_ms is already at counters[{bound}]",
-        ),
-        (lambda d: d["counters"][-1].update(aliases="x"), 'counters[{last}].aliases: "x" is not a'),
         (lambda d: d["counters"][-1].update(unit=1), "counters[{last}].unit: 1 is not text"),
         (lambda d: d["counters"][-1].pop("unit"), "counters[{last}].unit: missing"),
         (lambda d: d["counters"][-1].pop("better"), "counters[{last}].better: missing"),
@@ -358,16 +323,12 @@ def test_a_unit_appears_once(name: str, label: str) -> None:
             'benchmarks[0].state: "invalid" contradicts valid: 1',
         ),
         (lambda d: d["benchmarks"][0].update(reason=1), "benchmarks[0].reason: 1 is not text"),
-        (
-            lambda d: d["benchmarks"][0].update(ideal_ms=1.0, bound_ms=2.0),
-            "bound_ms is there twice, with different values",
-        ),
     ],
 )
 def test_a_malformed_table_or_state_is_refused(change: Change, complaint: str) -> None:
     document = woven(50.0)
     names = [counter["name"] for counter in document["counters"]]
-    places = {"last": len(names) - 1, "bound": names.index("bound_ms")}
+    places = {"last": len(names) - 1}
     change(document)
     text = json.dumps(document, indent=1)
     readers: tuple[Callable[[str, str], object], ...] = (parse_result, parse_launch)

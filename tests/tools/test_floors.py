@@ -101,15 +101,6 @@ def test_a_metric_that_no_table_judges_is_refused(text: str, complaint: str) -> 
     assert str(refusal.value) == f"{complaint} is not one of the metrics {names}"
 
 
-def test_an_earlier_name_of_a_metric_sets_the_floor_of_todays() -> None:
-    text = '[[floor]]\npattern = "*"\nmetric = "pct_of_ideal"\npercent = 5'
-    floors = parse_floors("f.toml", f'{text}\n[spread."A"]\npct_of_ideal = 1')
-    floors.require_known(stored_table())
-    entry = floors.set_for("A", "pct_of_bound")
-    assert entry is not None
-    assert (entry.floor, floors.spread("A", "pct_of_bound")) == (0.05, 0.01)
-
-
 def test_an_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("overlapbench.reading.source.LARGEST_BYTES", 1 << 20)
     with pytest.raises(ResultError, match=r"^/dev/zero: above 1 MiB: too large"):

@@ -186,10 +186,10 @@ def test_a_bad_document_is_refused(change: Change, complaint: str) -> None:
         (lambda r: r.update(overlap_ms=-2), "overlap_ms: -2 is not above 0"),
         (lambda r: r.update(busbw_GBps=-2), "busbw_GBps: -2 is negative"),
         (lambda r: r.update(efficiency=float("nan")), "efficiency: NaN is not a finite number"),
-        (lambda r: r.update(ideal_ms=0.0), "ideal_ms: 0 is not above 0"),
+        (lambda r: r.update(bound_ms=0.0), "bound_ms: 0 is not above 0"),
         (lambda r: r.update(gain=-1.0), "gain: -1 is not above 0"),
         (lambda r: r.update(kernel_us=0), "kernel_us: 0 is not above 0"),
-        (lambda r: r.update(pct_of_ideal=-1), "pct_of_ideal: -1 is negative"),
+        (lambda r: r.update(pct_of_bound=-1), "pct_of_bound: -1 is negative"),
         (lambda r: r.update(batches_per_s=-1), "batches_per_s: -1 is negative"),
         (lambda r: r.update(host_to_device_GBps=-1), "host_to_device_GBps: -1 is negative"),
         (lambda r: r.update(device_idle_share=1.5), "device_idle_share: 1.5 is above 1"),
@@ -323,7 +323,7 @@ def with_intervals(*rows: Json) -> Json:
 
 def test_bounds_are_intervals_and_no_counters() -> None:
     document = with_intervals(samples.row(COMM, real_time=2.0, busbw_GBps=100.0))
-    document["counters"].append(dict(document["counters"][-1], name="busbw_GBps_low", aliases=[]))
+    document["counters"].append(dict(document["counters"][-1], name="busbw_GBps_low"))
     (row,) = parse_result("run.json", json.dumps(document)).rows
     assert row.counters == {"busbw_GBps": 100.0}
     assert row.intervals == {"busbw_GBps": (90.0, 110.0), "time": (1.8, 2.2)}

@@ -10,7 +10,7 @@
 
 A floor replaces the least floor, statistics.LEAST_FLOOR. A calibrated spread replaces the spread of
 the compared launches, if it is larger or if theirs is unknown. The compared results define the
-metrics: call `require_known` once they have been read. Earlier names are read as the current ones.
+metrics: call `require_known` once they have been read.
 """
 
 import fnmatch
@@ -142,12 +142,11 @@ def _require_known(place: str, values: Mapping[str, object], known: set[str]) ->
 
 
 def _metric(place: str, value: object, places: dict[str, str]) -> str:
-    """Return a metric's current name, and record where the file names it."""
+    """Return the name of a metric, and record where the file has it first."""
     if not isinstance(value, str):
         raise ResultError(f"{place}: {value!r} is not the name of a metric")
-    metric = stored_table().canonical(value)
-    places.setdefault(metric, place)
-    return metric
+    places.setdefault(value, place)
+    return value
 
 
 def _percent(place: str, value: object) -> float:

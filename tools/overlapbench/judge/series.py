@@ -74,11 +74,11 @@ def read_series(
         parts: dict[Machine, list[Point]] = {}
         for run in runs:
             figures = measured.get(run.id, {})
-            metric = next(filter(figures.__contains__, (counter.name, *counter.aliases)), None)
-            if metric is not None:
-                judged = saved_share(figures) if metric == EFFICIENCY else figures[metric]
+            if counter.name in figures:
+                value = figures[counter.name]
+                judged = saved_share(figures) if counter.name == EFFICIENCY else value
                 points = parts.setdefault(run.machine.without(across), [])
-                points.append(Point(run, figures[metric], judged))
+                points.append(Point(run, value, judged))
         for machine, points in parts.items():
             yield Series(name, counter, machine, tuple(points))
 
@@ -86,7 +86,6 @@ def read_series(
 def find_counter(database: Database, selection: Selection, metric: str) -> Counter:
     """Return the counter of a metric in the chosen runs; ResultError if they define none."""
     table = database.table(selection.runs(database))
-    counter = table.find(metric)
-    if counter is None:
+    if metric not in table.counters:
         raise ResultError(f"--metric {metric}: is not one of {', '.join(table.counters)}")
-    return counter
+    return table.counters[metric]

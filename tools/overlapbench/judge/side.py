@@ -70,8 +70,7 @@ class Side:
         if table == self.table:
             return self
         nothing = np.full_like(self.errors, np.nan)
-        known = {table.canonical(column): array for column, array in self.values.items()}
-        values = {column: known.get(column, nothing) for column in columns_of(table)}
+        values = {column: self.values.get(column, nothing) for column in columns_of(table)}
         return replace(self, table=table, values=values)
 
     @classmethod
@@ -97,8 +96,8 @@ class Side:
             rows = [index[row] for row in launch.names]
             good = np.where([not problem for problem in launch.problems], 1.0, np.nan)
             for column, figures in zip(launch.columns, launch.values.T, strict=True):
-                if (known := table.canonical(column)) in values:
-                    values[known][rows, place] = figures * good
+                if column in values:
+                    values[column][rows, place] = figures * good
             errors[rows, place] = launch.errors * good
             for row, unit, problem in zip(launch.names, launch.units, launch.problems, strict=True):
                 units[row].add(unit)

@@ -5,8 +5,6 @@ Where there is no file, as for the names of floors, they use counters.json besid
 program writes it (`./bench --list_counters=json`), and no Python code lists counters by hand.
 
 A table also contains the families, with the counters to show first, and the axes of each workload.
-A renamed counter lists its earlier names as `aliases`. Readers accept all of them, so files written
-before and after the change still match.
 
 Times, sizes and rates are compared as ratios. `efficiency` is not: it may be 0 or negative, and if
 one side is short it is mostly noise, since it divides by that side (docs/metrics.md, Pitfalls). So
@@ -17,7 +15,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -87,7 +85,6 @@ class Counter:
     judged: bool  # whether a comparison judges it if a row has it
     title: str  # a column's heading, without the unit
     definition: str
-    aliases: tuple[str, ...] = ()  # earlier names
 
     @property
     def printed_unit(self) -> str:
@@ -150,15 +147,9 @@ class Table:
     workloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
-    def keys(self) -> Mapping[str, str]:
-        """The counter that a key of a row, a name or an alias, denotes. `time` is not a key."""
-        names = {
-            key: counter.name
-            for counter in self.counters.values()
-            for key in (*counter.aliases, counter.name)
-        }
-        names.pop(TIME)
-        return names
+    def keys(self) -> Set[str]:
+        """The keys that counters have in a row. `time` is not one."""
+        return self.counters.keys() - {TIME}
 
     @cached_property
     def judged(self) -> tuple[str, ...]:
@@ -169,10 +160,6 @@ class Table:
     def plain(self) -> "Table":
         """The table for files of other suites: they have no counter but the time."""
         return Table({TIME: self.counters[TIME]})
-
-    def canonical(self, name: str) -> str:
-        """Return the current name of a counter."""
-        return self.keys.get(name, name)
 
     def axes_of_first(self, name: BenchmarkName) -> frozenset[str]:
         """Return the axes of the workload named first.
@@ -188,9 +175,6 @@ class Table:
         end = next((i for i, axis in enumerate(axes) if axis in theirs), 1)
         return frozenset(axes[:end])
 
-    def find(self, name: str) -> Counter | None:
-        return self.counters.get(self.canonical(name))
-
 
 # ---- reading
 
@@ -198,13 +182,11 @@ class Table:
 def parse_table(document: Document) -> Table:
     """Read the table of a document; ResultError names an invalid entry."""
     counters: dict[str, Counter] = {}
-    taken: dict[str, str] = {}
     for fields in _objects(document, "counters"):
         counter = _counter(fields)
-        counters[counter.name] = counter
-        for name in (counter.name, *counter.aliases):
-            if taken.setdefault(name, fields.path) != fields.path:
-                raise fields.error("name", f"{name} is already at {taken[name]}")
+        if counters.setdefault(counter.name, counter) is not counter:
+            first = [*counters].index(counter.name)
+            raise fields.error("name", f"{counter.name} is already at counters[{first}]")
     if TIME not in counters or not counters[TIME].judged:
         raise ResultError(f"{document.source}: counters: no judged counter {TIME}")
     families = tuple(map(_family, _objects(document, "families")))
@@ -239,7 +221,6 @@ def _counter(fields: Fields) -> Counter:
         judged,
         fields.line("title") or name,
         fields.line("definition"),
-        _names(fields, "aliases") if "aliases" in fields.values else (),
     )
     if judged and (counter.better is Better.NEITHER or not counter.can_be_judged):
         raise fields.error("judged", f"{name} has no ratios, or no direction, to judge by")
@@ -285,7 +266,7 @@ def _choice(fields: Fields, key: str, choices: type[_Choice]) -> _Choice:
 def merge_tables(tables: Iterable[tuple[str, Table]]) -> Table:
     """Merge the tables of files, given with their names; ResultError if two contradict.
 
-    A renamed counter has its latest name. A counter that some file does not judge is not judged.
+    The first file describes a counter. One that some file does not judge is not judged.
     """
     distinct: list[tuple[str, Table]] = []
     for source, table in tables:
@@ -293,35 +274,16 @@ def merge_tables(tables: Iterable[tuple[str, Table]]) -> Table:
             distinct.append((source, table))
     if len(distinct) == 1:
         return distinct[0][1]
-    last = {
-        alias: counter.name
-        for _, table in distinct
-        for counter in table.counters.values()
-        for alias in counter.aliases
-    }
     merged: dict[str, Counter] = {}
     sources: dict[str, str] = {}
     for source, table in distinct:
-        for counter in table.counters.values():
-            name = last.get(counter.name, counter.name)
+        for name, counter in table.counters.items():
             known = merged.setdefault(name, counter)
+            where = sources.setdefault(name, source)
             if difference := known.difference(counter):
-                where = sources[name]
-                raise ResultError(f"{source}: counters: {counter.name}: {difference} in {where}")
-            merged[name] = _united(name, known, counter)
-            sources.setdefault(name, source)
+                raise ResultError(f"{source}: counters: {name}: {difference} in {where}")
+            merged[name] = replace(known, judged=known.judged and counter.judged)
     families = {family.name: family for _, table in reversed(distinct) for family in table.families}
     order = dict.fromkeys(family.name for _, table in distinct for family in table.families)
     workloads = {name: axes for _, table in distinct for name, axes in table.workloads.items()}
-    merged = {name: replace(counter, name=name) for name, counter in merged.items()}
     return Table(merged, tuple(families[name] for name in order), workloads)
-
-
-def _united(name: str, one: Counter, other: Counter) -> Counter:
-    """Merge a counter of two files; the file with its latest name describes it."""
-    names: Collection[str] = (*one.aliases, one.name, *other.aliases, other.name)
-    return replace(
-        other if other.name == name != one.name else one,
-        judged=one.judged and other.judged,
-        aliases=tuple(alias for alias in dict.fromkeys(names) if alias != name),
-    )

@@ -228,16 +228,10 @@ class _Columns:
         table, keys = self.table, self.values.keys()
         time = self.numbers("real_time", table.counters[TIME]) * np.array(to_ms)
         figures, ends = {TIME: time}, {TIME: TIME_ENDS}
-        for key in sorted(table.keys.keys() & keys):
-            if _is_end(key, keys):
-                continue
-            name = table.keys[key]
-            values = self.numbers(key, table.counters[name])
-            other = figures.setdefault(name, values)
-            for index in np.flatnonzero(other != values).tolist():
-                told = f"{name} is there twice, with different values"
-                raise self.rows[index].error(key, told)
-            ends[name] = (f"{key}_low", f"{key}_high")
+        for name in sorted(table.keys & keys):
+            if not _is_end(name, keys):
+                figures[name] = self.numbers(name, table.counters[name])
+                ends[name] = (f"{name}_low", f"{name}_high")
         found = {name: pair for name, pair in ends.items() if not keys.isdisjoint(pair)}
         intervals = {name: self._interval(*pair) for name, pair in found.items()}
         return {name: figures[name].tolist() for name in sorted(figures)}, intervals

@@ -49,9 +49,9 @@ def figures_of(result: Result, metrics: Sequence[str]) -> list[Exported]:
     """Return the figures of these counters, or of all; ResultError for an undefined counter."""
     table = result.table
     for metric in metrics:
-        if table.find(metric) is None:
+        if metric not in table.counters:
             raise ResultError(f"--metric {metric}: {result.label} has no such counter")
-    wanted = {table.canonical(metric) for metric in metrics} or {*table.counters}
+    wanted = {*metrics} or {*table.counters}
     return [
         Exported(row, table.counters[name], figure)
         for row in result.rows

@@ -181,16 +181,8 @@ def unite(results: Sequence[Result]) -> list[Result]:
 
 
 def _under(table: Table, result: Result) -> Result:
-    rows = (
-        replace(
-            row,
-            counters={table.canonical(name): value for name, value in row.counters.items()},
-            intervals={table.canonical(name): bounds for name, bounds in row.intervals.items()},
-            table=table,
-        )
-        for row in result.rows
-    )
-    return replace(result, table=table, rows=tuple(rows))
+    rows = tuple(replace(row, table=table) for row in result.rows)
+    return replace(result, table=table, rows=rows)
 
 
 def source_titles(sources: Sequence[str]) -> dict[str, str]:

@@ -133,7 +133,7 @@ def _section(
     judged: Mapping[str, Judged],
 ) -> Section:
     """Show the family's lead counters that rows have, then all others."""
-    lead = [counter for counter in map(table.find, family.lead) if counter]
+    lead = [table.counters[name] for name in family.lead if name in table.counters]
     present = {key for row in rows for key in row.counters} | {TIME}
     columns = [one for one in lead or [table.counters[TIME]] if one.name in present]
     extra = [one for one in table.counters.values() if one.name in present and one not in columns]
