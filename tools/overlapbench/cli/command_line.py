@@ -26,9 +26,7 @@ _TERMINATED = 128 + signal.SIGTERM
 
 def command(run: Callable[[Sequence[str] | None, str], int | None]) -> Callable[..., int]:
     """Make a command's `main`: a refusal is one line of output; otherwise the exit status is 0."""
-    from overlapbench.reading.source import (
-        ResultError,  # imports more than the help of all commands needs
-    )
+    from overlapbench.output import ResultError  # imports more than the help of all commands needs
 
     own = f"{PROGRAM} {run.__module__.rpartition('.')[2]}"
 
@@ -38,6 +36,8 @@ def command(run: Callable[[Sequence[str] | None, str], int | None]) -> Callable[
             return run(arguments, program) or 0
         except ResultError as error:
             return refuse(program, str(error))
+        except OSError as error:
+            return refuse(program, f"{error.filename}: cannot be written: {error.strerror}")
 
     return main
 
@@ -78,6 +78,17 @@ def number_from(least: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def percentage(text: str) -> float:
+    """Read a percentage, as a share."""
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to 100")
+    return value / 100
 
 
 def split_at_dashes(arguments: Sequence[str] | None) -> tuple[list[str], list[str]]:

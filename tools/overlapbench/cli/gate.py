@@ -27,17 +27,17 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from overlapbench.cli.command_line import (
+    command,
     exit_if_terminated,
     manual_parser,
     number_from,
-    refuse,
+    percentage,
     split_at_dashes,
 )
 from overlapbench.cli.judging import (
     add_judging,
     add_outputs,
     complete,
-    percentage,
     require_outputs,
     show,
 )
@@ -54,17 +54,13 @@ from overlapbench.reading.source import ResultError
 _LEAST_LAUNCHES = 3
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "overlapbench gate") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> int:
     exit_if_terminated()
     given, flags = split_at_dashes(arguments)
     options = make_parser(program).parse_args(given)
     options.flags = [f"--benchmark_repetitions={options.repetitions}", *flags]
-    try:
-        return int(options.action(options))
-    except ResultError as error:
-        return refuse(program, str(error))
-    except OSError as error:
-        return refuse(program, f"{error.filename}: cannot be written: {error.strerror}")
+    return int(options.action(options))
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from overlapbench.cli.command_line import command, manual_parser, screen
+from overlapbench.cli.command_line import command, manual_parser, percentage, screen
 from overlapbench.cli.judging import add_across
 from overlapbench.judge.changes import Found, find_changes
 from overlapbench.judge.database import Database, Run, open_history
@@ -51,10 +51,7 @@ _COLUMNS = ("run", "date", "revision", "host", "machine", "benchmark", "metric",
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    try:
-        options.action(options)
-    except OSError as error:
-        raise ResultError(f"{error.filename}: cannot be written: {error.strerror}") from None
+    options.action(options)
 
 
 def _add(options: argparse.Namespace) -> None:
@@ -128,11 +125,11 @@ def _changes(options: argparse.Namespace) -> None:
 def _found(options: argparse.Namespace) -> tuple[Counter, Found]:
     """Return the requested counter, and the chosen series with their changes."""
     with open_history(options.database) as database:
-        selection, least = _selection(options), options.least / 100
+        selection = _selection(options)
         counter = find_counter(database, selection, options.metric)
         chosen = options.benchmark, counter, options.across
         return counter, [
-            (series, find_changes(series, least) if counter.can_be_judged else None)
+            (series, find_changes(series, options.least) if counter.can_be_judged else None)
             for series in read_series(database, selection, *chosen)
         ]
 
@@ -157,16 +154,6 @@ def _date(text: str) -> str:
         return utc(text)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is not a date such as 2026-03-01") from None
-
-
-def _percent(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage of at least 0")
-    return value
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
@@ -219,6 +206,5 @@ def _add_series(parser: argparse.ArgumentParser) -> None:
     add("--metric", default=TIME, metavar="NAME", help="a counter of the runs; default time, in ms")
     text = "continue a series even if this field changes"
     add_across(parser, text, tuple(CONTEXT_FIELDS.values()))
-    least = 100 * LEAST_CHANGE
-    text = f"the smallest change that counts (default {least:g})"
-    add("--least", type=_percent, default=least, metavar="PERCENT", help=text)
+    text = f"the smallest change that counts (default {100 * LEAST_CHANGE:g})"
+    add("--least", type=percentage, default=LEAST_CHANGE, metavar="PERCENT", help=text)

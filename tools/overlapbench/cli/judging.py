@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from overlapbench.cli.command_line import screen
+from overlapbench.cli.command_line import percentage, screen
 from overlapbench.judge.findings import MAX_FLOOR
 from overlapbench.judge.session import MIN_GUARDED
 from overlapbench.judge.verdicts import ACROSS, Comparison
@@ -41,17 +41,6 @@ def require_outputs(files: Sequence[Path], inputs: Sequence[str | Path]) -> None
         if file.suffix not in _BY_SUFFIX:
             raise ResultError(f"--output {file}: the name must end in one of {_SUFFIXES}")
         require_file(file, inputs)
-
-
-def percentage(text: str) -> float:
-    """Read a percentage from the command line, as a share."""
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to 100")
-    return value / 100
 
 
 def add_across(parser: argparse.ArgumentParser, text: str, fields: Sequence[str]) -> None:

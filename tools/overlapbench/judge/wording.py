@@ -1,12 +1,13 @@
 """A comparison in words and figures, for every form in which it is shown."""
 
-import html
 import math
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING
 
 from overlapbench.judge.findings import VAST, Finding, Verdict
 from overlapbench.output import counted
+from overlapbench.reading.rows import html_table
 from overlapbench.statistics.estimates import POWERS
 
 if TYPE_CHECKING:
@@ -40,15 +41,9 @@ def lines(comparison: "Comparison", every: bool = False) -> Iterator[tuple[str, 
 
 def html_of(comparison: "Comparison") -> str:
     """Return a table for notebooks."""
-
-    def row(cells: Sequence[str], tag: str) -> str:
-        told = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
-        return f"<tr>{told}</tr>"
-
-    heads = row(("verdict", "benchmark", "reason", *HEADS), "th")
-    table = "".join(row(line, "td") for line in lines(comparison))
-    said = "<br>".join(map(html.escape, summary(comparison)))
-    return f"<p>{said}</p>" + (f"<table>{heads}{table}</table>" if table else "")
+    heads, told = ("verdict", "benchmark", "reason", *HEADS), [*lines(comparison)]
+    said = "<br>".join(map(escape, summary(comparison)))
+    return f"<p>{said}</p>" + (html_table(heads, told) if told else "")
 
 
 def summary(comparison: "Comparison") -> list[str]:
