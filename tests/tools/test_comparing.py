@@ -11,6 +11,7 @@ from launches import write_side
 from overlapbench.cli import gate
 from overlapbench.judge.comparing import compare
 from overlapbench.judge.findings import Verdict
+from overlapbench.reading.result import read
 from overlapbench.reading.source import ResultError
 
 
@@ -26,6 +27,16 @@ def test_a_script_compares_as_the_command_does(tmp_path: Path, capsys: Capture) 
     assert found.rows[0].worst is not None
     assert found.rows[0].worst.relative == document["rows"][0]["findings"][0]["change"]
     assert compare(f"{tmp_path}/b*.json", f"{tmp_path}/b*.json").ok
+
+
+def test_what_was_read_is_compared_and_only_the_rows_that_were_chosen(tmp_path: Path) -> None:
+    base = write_side(tmp_path, "b", launches.side(5, 1))
+    new = write_side(tmp_path, "n", launches.side(5, 2, {SLOW: 1.05}))
+    whole = compare(read(base), read(new))
+    assert whole.rows == compare(base, new).rows
+    chosen = compare(read(base).filter(SLOW), read(new).filter(SLOW))
+    assert [(row.name, row.verdict) for row in chosen.rows] == [(SLOW, Verdict.SLOWER)]
+    assert chosen.rows[0].launches == (5, 5)
 
 
 def test_limits_and_differences_are_parameters(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from overlapbench.judge.floors import read_floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import Comparison, compare_sides
 from overlapbench.reading.launch import read_launches
+from overlapbench.reading.result import Results
 from overlapbench.reading.source import ResultError
 
-Files = str | Path | Iterable[str | Path]
+Files = str | Path | Iterable[str | Path] | Results
 
 
 def compare(
@@ -23,7 +24,8 @@ def compare(
 ) -> Comparison:
     """Compare results of two builds, machines or settings, as `overlapbench compare` does.
 
-    old        a file, a glob such as "base/*.json", or several of them; each file is one launch
+    old        a file, a glob such as "base/*.json", or several of them; each file is one launch;
+               or what `read` returned, of which only the rows that `filter` chose are compared
     new        likewise
     across     what may differ between the sides, such as "driver"
     max_floor  the limit, as a share: a larger change must not go unseen
@@ -33,13 +35,26 @@ def compare(
 
     ResultError  a file cannot be read or is not a result: one line with the file and the field
     """
-    sides = [[old] if isinstance(old, str | Path) else [*old]]
-    sides.append([new] if isinstance(new, str | Path) else [*new])
-    if [str(one) for side in sides for one in side].count("-") > 1:
+    sides = {"base": _sources(old), "new": _sources(new)}
+    if [*sides["base"], *sides["new"]].count("-") > 1:
         raise ResultError("-: standard input can be read only once")
     known = read_floors([Path(one) for one in floors])
     base, other = (
-        Side.of_files(name, read_launches(map(str, side)))
-        for name, side in zip(("base", "new"), sides, strict=True)
+        _chosen(Side.of_files(name, read_launches(sides[name])), files)
+        for name, files in (("base", old), ("new", new))
     )
     return compare_sides(base, other, known, across, max_floor)
+
+
+def _sources(files: Files) -> list[str]:
+    if isinstance(files, Results):
+        return [*files.sources]
+    return [str(one) for one in ([files] if isinstance(files, str | Path) else files)]
+
+
+def _chosen(side: Side, files: Files) -> Side:
+    """Return the side with the rows of filtered results alone."""
+    if not isinstance(files, Results):
+        return side
+    names = {str(row.name) for row in files.rows}
+    return side.of([name for name in side.benchmarks if name in names])

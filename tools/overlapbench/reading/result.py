@@ -62,12 +62,14 @@ class Result:
 class Results:
     """The rows of one or more files, in their order; a sequence of Row.
 
-    files  the Result of each file, with its context
-    rows   the rows of all files, or those that `filter` chose
+    files    the Result of each file, with its context
+    rows     the rows of all files, or those that `filter` chose
+    sources  where the files are
     """
 
     files: tuple[Result, ...]
     rows: tuple[Row, ...]
+    sources: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -132,9 +134,11 @@ def read(source: str | Path | Iterable[str | Path]) -> Results:
     ResultError  a file cannot be read, is not a result, or has another table of counters: one line
                  with the file, the row and the field
     """
-    sources = [source] if isinstance(source, str | Path) else source
-    files = _read([str(one) for one in sources], own=False)
-    return Results(tuple(files), tuple(row for file in files for row in file.rows))
+    given = [source] if isinstance(source, str | Path) else source
+    sources = expand([str(one) for one in given])
+    files = _read(sources, own=False)
+    rows = tuple(row for file in files for row in file.rows)
+    return Results(tuple(files), rows, tuple(sources))
 
 
 def read_results(arguments: Sequence[str]) -> list[Result]:
