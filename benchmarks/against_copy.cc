@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kCopy = "copy";
 constexpr const char* kFused = "fused";
 
-Remark ReportCopyShare(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportCopyShare(const Measurement& measurement, Counters& counters) {
   constexpr double kPercent = 100;
   ReportOwnRates(measurement, counters);
   const Series own_ms = measurement.Total_ms();

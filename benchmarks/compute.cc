@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kTiny = "TinyGemm";
 
-Remark ReportMatMul(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportMatMul(const Measurement& measurement, Counters& counters) {
   constexpr double kMatters = 0.1;
   constexpr double kPercent = 100;
   constexpr double kTFLOPsFromFlopsPerMs = 1e-9;

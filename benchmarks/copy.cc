@@ -50,7 +50,7 @@ std::vector<Run> DuplexRuns(const WorkloadSpec& in, const WorkloadSpec& out,
   return WithSoloRuns(both);
 }
 
-Remark ReportDuplex(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportDuplex(const Measurement& measurement, Counters& counters) {
   constexpr double kGBpsFromBytesPerMs = 1e-6;
   struct Direction {
     const char* copy;
@@ -223,7 +223,7 @@ double DuplexBound_ms(const Measurement& measurement) {
 }
 
 // Reports what both patterns of stages share. Returns whether the result is the sequential run's.
-bool ReportStages(const Measurement& measurement, benchmark::UserCounters& counters) {
+bool ReportStages(const Measurement& measurement, Counters& counters) {
   const bool identical = measurement.Identical("sequential", measurement.own().name);
   ReportBound(measurement, counters);
   for (const char* const run : {"sequential", "in", "compute", "out"})
@@ -235,7 +235,7 @@ bool ReportStages(const Measurement& measurement, benchmark::UserCounters& count
 
 Remark NotIdentical() { return Remark::Invalid("the result is not that of the sequential run"); }
 
-Remark ReportPipelined(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportPipelined(const Measurement& measurement, Counters& counters) {
   const double pipelined_ms = measurement.Total_ms().median();
   const bool identical = ReportStages(measurement, counters);
   const double bound_ms = counters["bound_ms"];
@@ -355,7 +355,7 @@ std::vector<Run> ComputeTransferRuns(const Machine& machine, const Settings& set
   return runs;
 }
 
-Remark ReportComputeTransfer(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportComputeTransfer(const Measurement& measurement, Counters& counters) {
   const bool identical = ReportStages(measurement, counters);
   if (measurement.Has("by events"))
     Report(counters, "sync_cost_ms", measurement.Total_ms() - measurement.Total_ms("by events"));
@@ -400,7 +400,7 @@ std::vector<Run> FragmentedRuns(const WorkloadSpec& copy, const WorkloadSpec& ba
   return {SoloRun(one, false), run};
 }
 
-Remark ReportFragmented(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportFragmented(const Measurement& measurement, Counters& counters) {
   constexpr double kLatencyBound = 1.5;
   ReportOwnRates(measurement, counters);
   const double us_each =

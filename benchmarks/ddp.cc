@@ -127,7 +127,7 @@ long LayerBytes(const Catalog& catalog, const Settings& settings) {
   return width * width * static_cast<long>(SizeOf(LayerElement(catalog.device)));
 }
 
-Remark ReportBuckets(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportBuckets(const Measurement& measurement, Counters& counters) {
   constexpr double kPercent = 100;
   const double ranks = measurement.ranks();
   const Remark remark = ReportTraining(

@@ -117,7 +117,7 @@ std::vector<Run> BatchRuns(const Batch& batch, const std::string& how) {
   return TrainingRuns(std::move(sequential), std::move(pattern));
 }
 
-Remark ReportBatch(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportBatch(const Measurement& measurement, Counters& counters) {
   Series batch_ms(std::vector<double>(measurement.groups().size()));
   for (const Work& work : measurement.own().schedule.works())
     if (work->work_class != WorkClass::kCompute)

@@ -149,8 +149,7 @@ std::string Excluded(const Catalog& catalog, const Settings& settings) {
   return NoTransport(catalog.machine, {Operation::kAllGather, Operation::kReduceScatter}, call);
 }
 
-Remark ReportSharded(const Catalog& catalog, const Measurement& measurement,
-                     benchmark::UserCounters& counters) {
+Remark ReportSharded(const Catalog& catalog, const Measurement& measurement, Counters& counters) {
   const Settings& settings = measurement.settings();
   const int ranks = measurement.ranks();
   const long whole_layers = settings.Integer("prefetch") + 1 + kGradientBuffers;
@@ -177,7 +176,7 @@ Scenario PrefetchScenario(const Catalog& catalog, const std::string& transport,
     return ShardedRuns(MakeStep(works, catalog.machine.ranks.size(), settings),
                        settings.Integer("prefetch"));
   };
-  scenario.report = [catalog](const Measurement& measurement, benchmark::UserCounters& counters) {
+  scenario.report = [catalog](const Measurement& measurement, Counters& counters) {
     return ReportSharded(catalog, measurement, counters);
   };
   return scenario;

@@ -92,8 +92,9 @@ bool InjectDelayIfAny(std::string_view flag, const Registry& registry,
   for (Benchmark& benchmark : benchmarks) {
     if (!injection.names.Matches(benchmark.name)) continue;
     matched = true;
-    benchmark.runs = [runs = benchmark.runs, &delay, settings = injection.settings] {
-      return Delay(runs(), delay, settings);
+    benchmark.runs = [runs = benchmark.runs, &delay,
+                      delay_of = injection.settings](const Settings& settings) {
+      return Delay(runs(settings), delay, delay_of);
     };
   }
   return matched;

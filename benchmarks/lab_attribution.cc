@@ -176,8 +176,7 @@ std::string BoundOfComm(const Measurement& measurement) {
   return bus_GBps >= kShare * link_GBps ? "the link" : "latency";
 }
 
-void ReportShares(bool by_engine, const Measurement& measurement,
-                  benchmark::UserCounters& counters) {
+void ReportShares(bool by_engine, const Measurement& measurement, Counters& counters) {
   const Series C = measurement.Total_ms("comp");
   const Series longer = LongerOf(C, measurement.Total_ms("comm"));
   const Series excess = measurement.Total_ms("overlap") - longer;
@@ -208,8 +207,7 @@ void ReportShares(bool by_engine, const Measurement& measurement,
   Report(counters, "residual", (excess - sm_ms - l2_ms - hbm_ms - clock_ms - lead_ms) / excess);
 }
 
-Remark ReportAttribution(bool by_engine, const Measurement& measurement,
-                         benchmark::UserCounters& counters) {
+Remark ReportAttribution(bool by_engine, const Measurement& measurement, Counters& counters) {
   constexpr double kWorthExplaining = 1.1;  // below this, the shares are noise
   Remark remark = ReportPair(measurement, counters);
   if (remark.state == RowState::kInvalid) return remark;
@@ -222,7 +220,7 @@ Remark ReportAttribution(bool by_engine, const Measurement& measurement,
 
 // A row whose only cause is known: all of `shares` together are 1.
 Remark ReportKnown(const std::vector<std::string>& shares, const Measurement& measurement,
-                   benchmark::UserCounters& counters) {
+                   Counters& counters) {
   constexpr double kTolerance = 0.1;
   Remark remark = ReportAttribution(false, measurement, counters);
   if (remark.state == RowState::kInvalid || remark.state == RowState::kNoisy) return remark;
@@ -258,8 +256,7 @@ Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSid
                 MakeWork(comp_spec, settings, "comp"), settings,
                 by_engine ? settings.With("first", "comm") : settings);
   };
-  scenario.report = [&comm_spec](const Measurement& measurement,
-                                 benchmark::UserCounters& counters) {
+  scenario.report = [&comm_spec](const Measurement& measurement, Counters& counters) {
     return ReportAttribution(comm_spec.IsByCopyEngine(measurement.settings()), measurement,
                              counters);
   };
@@ -285,7 +282,7 @@ std::vector<Scenario> KnownCauses(const Catalog& catalog) {
   for (const auto& [shares, values, computation] : all) {
     const auto comp = std::ranges::find(computations, computation, &PairSide::workload);
     Scenario scenario = Attribution(catalog, {"StandIn", values}, *comp);
-    scenario.report = [shares](const Measurement& measurement, benchmark::UserCounters& counters) {
+    scenario.report = [shares](const Measurement& measurement, Counters& counters) {
       return ReportKnown(shares, measurement, counters);
     };
     scenarios.push_back(std::move(scenario));

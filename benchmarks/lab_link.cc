@@ -66,7 +66,7 @@ Values ValuesOf(const Catalog& catalog, const Group& group) {
   return {{"bytes", "512M"}, {"transport", group.transports}, {"place", group.place}};
 }
 
-Remark ReportPoint(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportPoint(const Measurement& measurement, Counters& counters) {
   const Series rate = BusGBps(measurement.CostOf(measurement.own().name), measurement.Total_ms());
   Report(counters, "GBps", rate);
   if (const long sms = measurement.comm_sms().value_or(0); sms > 0)
@@ -88,7 +88,7 @@ Series Knees(const std::vector<long>& ladder, const std::vector<Series>& rates, 
 }
 
 Remark ReportCurve(const std::vector<long>& ladder, const Measurement& measurement,
-                   benchmark::UserCounters& counters) {
+                   Counters& counters) {
   std::vector<Series> rates;
   for (const long sms : ladder) {
     const std::string run = std::to_string(sms);
@@ -134,7 +134,7 @@ Scenario CurvesOf(const Catalog& catalog, const Group& group) {
       runs.push_back(SoloRun(MakeWork(spec, at(settings, sms), std::to_string(sms))));
     return runs;
   };
-  scenario.report = [ladder](const Measurement& measurement, benchmark::UserCounters& counters) {
+  scenario.report = [ladder](const Measurement& measurement, Counters& counters) {
     return ReportCurve(ladder, measurement, counters);
   };
   return scenario;

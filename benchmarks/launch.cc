@@ -35,7 +35,7 @@ double Launches(const Measurement& measurement) {
   return static_cast<double>(measurement.settings().Integer("launches"));
 }
 
-Remark ReportEmpty(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportEmpty(const Measurement& measurement, Counters& counters) {
   constexpr double kMillisecondsInSecond = 1000;
   const double launches = Launches(measurement);
   const double us_each = kMicrosecondsInMillisecond / launches;
@@ -45,7 +45,7 @@ Remark ReportEmpty(const Measurement& measurement, benchmark::UserCounters& coun
   return {};
 }
 
-Remark ReportPieces(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportPieces(const Measurement& measurement, Counters& counters) {
   const double launches = Launches(measurement);
   const double us_each = kMicrosecondsInMillisecond / launches;
   const Series whole_ms = measurement.Total_ms("whole");
@@ -67,7 +67,7 @@ Remark ReportPieces(const Measurement& measurement, benchmark::UserCounters& cou
                                                                           : "kernels dominate");
 }
 
-Remark ReportRoundTrip(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportRoundTrip(const Measurement& measurement, Counters& counters) {
   Report(counters, "round_trip_us",
          kMicrosecondsInMillisecond * measurement.Enqueue_ms(measurement.own().name));
   return {};

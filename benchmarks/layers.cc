@@ -151,7 +151,7 @@ std::vector<Run> DoubleBufferRuns(const Step& step, long buffers, bool by_host) 
 
 // ----
 
-Remark ReportLayers(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportLayers(const Measurement& measurement, Counters& counters) {
   if (measurement.Has("by events"))
     Report(counters, "sync_cost_ms", measurement.Total_ms() - measurement.Total_ms("by events"));
   return ReportTraining(

@@ -99,7 +99,7 @@ Scenario Steps(const Catalog& catalog) {
     return TrainingRuns(PlainForm(works), Pattern(works, settings.Integer("layers"),
                                                   settings.Text("conversion") == "hidden"));
   };
-  scenario.report = [](const Measurement& measurement, benchmark::UserCounters& counters) {
+  scenario.report = [](const Measurement& measurement, Counters& counters) {
     return ReportTraining(
         measurement, counters,
         measurement.ranks() * static_cast<double>(measurement.settings().Integer("tokens")));

@@ -33,7 +33,7 @@ std::vector<Run> TrainingRuns(const WorkloadSpec& mlp, const Settings& settings)
   return runs;
 }
 
-Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportTraining(const Measurement& measurement, Counters& counters) {
   ReportOwnRates(measurement, counters);
   const Series train_ms = measurement.Total_ms();
   Report(counters, "train_ms", train_ms);

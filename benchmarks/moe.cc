@@ -165,8 +165,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   return "";
 }
 
-Remark ReportMoe(const Machine& machine, const Measurement& measurement,
-                 benchmark::UserCounters& counters) {
+Remark ReportMoe(const Machine& machine, const Measurement& measurement, Counters& counters) {
   constexpr double kPercent = 100;
   constexpr double kStraggles = 1.1;
   const Settings& settings = measurement.settings();
@@ -213,7 +212,7 @@ Scenario DispatchCombine(const Catalog& catalog, const std::string& transport,
     return MoeRuns(MoeStep(planned, works, settings, 1, " whole"),
                    MoeStep(planned, works, settings, settings.Integer("microbatches"), ""));
   };
-  scenario.report = [machine](const Measurement& measurement, benchmark::UserCounters& counters) {
+  scenario.report = [machine](const Measurement& measurement, Counters& counters) {
     return ReportMoe(machine, measurement, counters);
   };
   return scenario;

@@ -168,7 +168,7 @@ std::vector<Counter> PairCounters() {
   };
 }
 
-Remark ReportPair(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportPair(const Measurement& measurement, Counters& counters) {
   const Series C = measurement.Total_ms("comp");
   const Series M = measurement.Total_ms("comm");
   const Series T = measurement.Total_ms("overlap");

@@ -47,6 +47,6 @@ Run BesideRun(const std::string& name, const Work& comm, const Work& comp,
 
 // The counters of the three runs, and whether the sides ran together.
 std::vector<Counter> PairCounters();
-Remark ReportPair(const Measurement& measurement, benchmark::UserCounters& counters);
+Remark ReportPair(const Measurement& measurement, Counters& counters);
 
 }  // namespace overlapbench

@@ -128,7 +128,8 @@ PipelineWorks WorksOf(const Machine& machine, const PipelineShape& shape, const 
     if (pass == Pass::kForward)
       compute.footprint.device_bytes += PipelineStages::FootprintOf(shape, elements).device_bytes;
     compute.make = [stages, pass, make = layers.spec->make, own, times] {
-      return PipelineStages::MakeCompute(stages(), pass, [&] { return make(own); }, times);
+      return PipelineStages::MakeCompute(
+          stages(), pass, [&] { return make(own); }, times);
     };
     works.compute[pass] = std::make_shared<const WorkPlan>(std::move(compute));
     for (const LinkSet set : {LinkSet::kEven, LinkSet::kOdd, LinkSet::kLast}) {
@@ -240,7 +241,7 @@ std::string Excluded(const Machine& machine, const Layers& layers, const Setting
 
 // `tokens`: of a micro-batch. Each token passes through all ranks.
 Remark ReportPipeline(PipelineOrder order, const PipelineShape& shape, long tokens,
-                      const Measurement& measurement, benchmark::UserCounters& counters) {
+                      const Measurement& measurement, Counters& counters) {
   Remark remark = ReportTraining(
       measurement, counters, static_cast<double>(shape.microbatches) * static_cast<double>(tokens));
   counters["formula_bubble_share"] = BubbleShare(shape);
@@ -278,7 +279,7 @@ Scenario ScenarioOf(const Catalog& catalog, const std::string& family, PipelineO
         PipelineSchedule(shape, works, false).Of(Play(ActionTable(order, shape), shape)));
   };
   scenario.report = [machine, order, tokens_axis = layers.tokens_axis](
-                        const Measurement& measurement, benchmark::UserCounters& counters) {
+                        const Measurement& measurement, Counters& counters) {
     const Settings& settings = measurement.settings();
     const long tokens = tokens_axis == nullptr ? 0 : settings.Integer(tokens_axis);
     return ReportPipeline(order, ShapeOf(machine, settings), tokens, measurement, counters);

@@ -51,10 +51,10 @@ std::vector<std::string> DescribeUnavailable(const Plan& plan, const NameFilter&
 
 // The scenario's report, which throws Error for a counter that is not in the table.
 auto Checked(const std::shared_ptr<const Scenario>& scenario, const CounterTable& table) {
-  return [scenario, &table](const Measurement& measurement, benchmark::UserCounters& counters) {
+  return [scenario, &table](const Measurement& measurement, Counters& counters) {
     Remark remark = scenario->report(measurement, counters);
     for (const auto& [name, value] : counters) {
-      if (table.Find(CounterOf(name)) != nullptr) continue;
+      if (table.Find(name) != nullptr) continue;
       throw Error(
           fmt::format("{} reports '{}', which its family does not define", scenario->name, name));
     }
@@ -82,14 +82,13 @@ void Plan::Add(const Scenario& scenario) {
 
 void Plan::AddRow(const std::shared_ptr<const Scenario>& scenario, const Settings& settings) {
   const std::string name = scenario->name + settings.NameSuffix();
-  std::vector<Candidate> candidates;
+  std::vector<Settings> candidates;
   std::string reason;
   try {
     for (const Settings& one : CandidatesOf(*scenario, settings)) {
       const std::string excluded = WhyExcluded(*scenario, one);
       if (reason.empty()) reason = excluded;
-      if (excluded.empty())
-        candidates.push_back({one, [scenario, one] { return scenario->runs(one); }});
+      if (excluded.empty()) candidates.push_back(one);
     }
   } catch (const UsageError& error) {  // a candidate that does not exist here
     candidates.clear();
@@ -100,10 +99,10 @@ void Plan::AddRow(const std::shared_ptr<const Scenario>& scenario, const Setting
     return;
   }
   if (std::ranges::find(benchmarks_, name, &Benchmark::name) != benchmarks_.end()) return;
-  const auto [chosen, runs] = candidates.front();
+  const Settings chosen = candidates.front();
   if (candidates.size() == 1) candidates.clear();
   benchmarks_.push_back(
-      {name, chosen, runs, Checked(scenario, table_), candidates, scenario->plain_run});
+      {name, chosen, scenario->runs, Checked(scenario, table_), candidates, scenario->plain_run});
 }
 
 std::string Plan::Replace(std::vector<Axis>& axes) {

@@ -48,7 +48,7 @@ std::vector<Run> PrefetchRuns(const Machine& machine, const Settings& settings) 
   return runs;
 }
 
-Remark ReportPrefetch(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportPrefetch(const Measurement& measurement, Counters& counters) {
   const Remark remark = ReportTraining(measurement, counters);
   const Remark finding = ReportSupplied(measurement, counters, measurement.Total_ms("computation"));
   return remark.state == RowState::kOk ? finding : remark;

@@ -59,8 +59,7 @@ Remark Judge(double gain, bool is_control, bool copies) {
                                 : "no gain: running blocks are not preempted");
 }
 
-Remark ReportPriority(const Measurement& measurement, bool copies,
-                      benchmark::UserCounters& counters) {
+Remark ReportPriority(const Measurement& measurement, bool copies, Counters& counters) {
   const Series work_alone_ms = measurement.LaneOwn_ms("work", "work");
   const Series load_alone_ms = measurement.LaneOwn_ms("load", "load");
   const Series equal_ms = measurement.LaneOwn_ms("equal", "work");
@@ -97,7 +96,7 @@ Scenario ScenarioOfPair(const Catalog& catalog, const Pair& pair) {
   };
   const bool copies =
       work.work_class == WorkClass::kMemory || load.work_class == WorkClass::kMemory;
-  scenario.report = [copies](const Measurement& measurement, benchmark::UserCounters& counters) {
+  scenario.report = [copies](const Measurement& measurement, Counters& counters) {
     return ReportPriority(measurement, copies, counters);
   };
   return scenario;

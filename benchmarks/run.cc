@@ -134,25 +134,6 @@ RunReporter::Options ReporterOptions(const Options& options, std::size_t planned
            .repetitions = options.repetitions}};
 }
 
-// Tells the console when the benchmark is set up, and when one of its repetitions has ended.
-Benchmark Observed(Benchmark benchmark, Console* console) {
-  if (console == nullptr) return benchmark;
-  const auto observe = [&](std::function<std::vector<Run>()>& runs) {
-    runs = [runs = std::move(runs), name = benchmark.name, console] {
-      console->Begin(name);
-      return runs();
-    };
-  };
-  observe(benchmark.runs);
-  for (Candidate& candidate : benchmark.candidates) observe(candidate.runs);
-  benchmark.report = [report = std::move(benchmark.report), console](
-                         const Measurement& measurement, benchmark::UserCounters& counters) {
-    console->EndRepetition();
-    return report(measurement, counters);
-  };
-  return benchmark;
-}
-
 }  // namespace
 
 int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
@@ -165,8 +146,8 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
   const std::shared_ptr<TraceFiles> traces = OpenTraces(suite);
   auto file = OpenOnRoot(ranks, options.out, ResultFile::Kind::kDocument);
   LineFiles line_files(suite);
-  RunReporter reporter(ranks.progress(), table, ReporterOptions(options, chosen.size()),
-                       std::move(file));
+  RunReporter reporter(ranks.progress(), suite.finished, table,
+                       ReporterOptions(options, chosen.size()), std::move(file));
   Console* const console = reporter.console();
   if (console != nullptr) watchdog.BeforeLines([console] { console->HideProgress(); });
   const auto keeping = watchdog.AtEnd([&](const std::string& own_reason) {
@@ -185,7 +166,8 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     console->ShowContext(DescribeInOneLine(context),
                          first_look.load.empty() ? "" : "this machine is busy: " + first_look.load);
   }
-  for (const Benchmark& benchmark : chosen) Register(suite, Observed(benchmark, console));
+  suite.observer = console;
+  for (const Benchmark& benchmark : chosen) Register(suite, benchmark);
   RunToTheEnd(watchdog, suite, reporter);
   watchdog.BeforeLines(nullptr);
   suite.session.reset();

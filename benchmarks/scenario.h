@@ -38,7 +38,7 @@ struct Scenario {
   std::function<std::string(const Settings&)> excluded = {};
   // The runs of a row. The last one is the row's own.
   std::function<std::vector<Run>(const Settings&)> runs = {};
-  std::function<Remark(const Measurement&, benchmark::UserCounters&)> report = ReportOwnRates;
+  std::function<Remark(const Measurement&, Counters&)> report = ReportOwnRates;
 };
 
 struct Catalog;

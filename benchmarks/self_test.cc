@@ -24,7 +24,7 @@ double MeasuredSlowdown(Suite& suite, const Benchmark& benchmark) {
   suite.session->WarmUp();
   std::vector<Group> groups;
   for (int i = 0; i < kGroups; ++i) groups.push_back(suite.session->Measure());
-  benchmark::UserCounters counters;
+  Counters counters;
   benchmark.report(Measurement(*suite.session, groups), counters);
   suite.session.reset();
   return counters["slowdown"];

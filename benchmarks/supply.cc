@@ -84,7 +84,7 @@ std::vector<Counter> SupplyCounters() {
   };
 }
 
-Remark ReportSupplied(const Measurement& measurement, benchmark::UserCounters& counters,
+Remark ReportSupplied(const Measurement& measurement, Counters& counters,
                       const Series& consumed_ms) {
   constexpr double kMillisecondsInSecond = 1000;
   const Run& own = measurement.own();
@@ -154,7 +154,7 @@ std::vector<Run> SupplyRuns(const Machine& machine, const Settings& settings) {
   return runs;
 }
 
-Remark ReportSupply(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportSupply(const Measurement& measurement, Counters& counters) {
   constexpr double kMillisecondsInSecond = 1000;
   constexpr double kPercent = 100;
   const long parts = measurement.settings().Integer("supply_batches");

@@ -49,7 +49,7 @@ class Producers {
 // The counters that show which side bounds the row.
 std::vector<Counter> SupplyCounters();
 // `consumed_ms`: the device's time for all batches alone.
-Remark ReportSupplied(const Measurement& measurement, benchmark::UserCounters& counters,
+Remark ReportSupplied(const Measurement& measurement, Counters& counters,
                       const Series& consumed_ms);
 
 }  // namespace overlapbench

@@ -250,7 +250,7 @@ std::vector<Settings> Candidates(int ranks, const Settings& settings) {
   return candidates;
 }
 
-Remark ReportLayer(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportLayer(const Measurement& measurement, Counters& counters) {
   const Settings& settings = measurement.settings();
   counters["chunks"] = static_cast<double>(settings.Integer("chunks"));
   return ReportTraining(measurement, counters, static_cast<double>(settings.Integer("tokens")),

@@ -282,7 +282,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
                      settings.With("bytes", std::to_string(bytes)).With("place", "out"));
 }
 
-Remark ReportBlocks(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportBlocks(const Measurement& measurement, Counters& counters) {
   const Remark remark = ReportTraining(
       measurement, counters, static_cast<double>(measurement.settings().Integer("tokens")),
       Identity::kReported);

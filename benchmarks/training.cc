@@ -26,7 +26,7 @@ struct ModelSize {
   const char* axis;
   const char* help;
   long most;
-  long Model::* value;
+  long Model::*value;
 };
 constexpr std::array<ModelSize, 3> kModelSizes = {
     {{"hidden", "elements of a token, a multiple of 16", 1L << 16, &Model::hidden},
@@ -43,7 +43,7 @@ Series TimeOf(const Measurement& measurement, const char* run) {
   return Series(std::vector<double>(measurement.groups().size()));
 }
 
-void ReportEstimate(const Measurement& measurement, benchmark::UserCounters& counters) {
+void ReportEstimate(const Measurement& measurement, Counters& counters) {
   const auto [total_ms, efficiency, speedup] = EstimateClassically(
       TimeOf(measurement, kComputation).median(), TimeOf(measurement, kCommunication).median(),
       measurement.Overlappable_ms(kPattern));
@@ -223,8 +223,8 @@ std::vector<Counter> TrainingCounters() {
   };
 }
 
-Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& counters,
-                      double tokens, Identity identity) {
+Remark ReportTraining(const Measurement& measurement, Counters& counters, double tokens,
+                      Identity identity) {
   constexpr double kMsInSecond = 1000;
   const Series T = measurement.Total_ms();
   const Series C = TimeOf(measurement, kComputation);
@@ -248,7 +248,7 @@ Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& c
              : Remark::Invalid("the result is not that of the sequential run");
 }
 
-void ReportHidden(const Measurement& measurement, benchmark::UserCounters& counters) {
+void ReportHidden(const Measurement& measurement, Counters& counters) {
   const Series M = measurement.Total_ms(kCommunication);
   Report(counters, "hidden_comm", (measurement.Total_ms(kChunks) + M - measurement.Total_ms()) / M);
 }

@@ -110,12 +110,12 @@ enum class Identity : std::uint8_t { kRequired, kReported };
 
 std::vector<Counter> TrainingCounters();
 // `tokens`: how many one step processes on all ranks together; 0: not applicable.
-Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& counters,
-                      double tokens = 0, Identity identity = Identity::kRequired);
+Remark ReportTraining(const Measurement& measurement, Counters& counters, double tokens = 0,
+                      Identity identity = Identity::kRequired);
 
 // hidden_comm: the share of the plain form's communication that the row's own computation hides. It
 // excludes the cost of cutting that computation, which is chunking_cost_ms.
-void ReportHidden(const Measurement& measurement, benchmark::UserCounters& counters);
+void ReportHidden(const Measurement& measurement, Counters& counters);
 
 struct ClassicalEstimate {
   double total_ms = 0;

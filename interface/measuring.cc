@@ -56,18 +56,20 @@ bool DestroyInTime(Device& device, std::unique_ptr<Session> session) {
 // Makes the document of the rows that Google Benchmark runs.
 class DocumentReporter : public benchmark::BenchmarkReporter {
  public:
-  explicit DocumentReporter(const CounterTable& table) : json_(table) {}
+  DocumentReporter(FinishedRows& finished, const CounterTable& table)
+      : finished_(finished), json_(table) {}
   bool ReportContext(const Context& context) override {
     text_ = json_.Begin(context);
     return true;
   }
   void ReportRuns(const std::vector<Run>& report) override {
-    for (const Run& run : report) text_ += json_.Row(run);
+    text_ += json_.Runs(report, finished_.Take(report));
   }
-  void Finalize() override { text_ += json_.End(); }
+  void Finalize() override { text_ += ResultJson::End(); }
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
+  FinishedRows& finished_;
   ResultJson json_;
   std::string text_;
 };
@@ -167,7 +169,7 @@ std::string Measuring::Measure(const std::function<Benchmark()>& find) {
   samples_.clear();
   device_->UseInThisThread();  // the program may have chosen another
   Register(*suite_, find());
-  DocumentReporter reporter(table_);
+  DocumentReporter reporter(suite_->finished, table_);
   try {
     benchmark::RunSpecifiedBenchmarks(&reporter);
     benchmark::ClearRegisteredBenchmarks();

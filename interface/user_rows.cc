@@ -72,7 +72,7 @@ std::vector<Run> ScheduleRuns(const UserRow& row, const std::vector<Work>& works
   return runs;
 }
 
-Remark ReportSchedule(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportSchedule(const Measurement& measurement, Counters& counters) {
   const Series T = measurement.Total_ms();
   const Series sequential_ms = measurement.Total_ms(kSequential);
   ReportBound(measurement, counters);
@@ -184,7 +184,7 @@ Scenario Watched(Scenario scenario, const Callable& nothing, CallLog& log, bool 
     return WithEmptyForms(runs(settings), nothing, log, on_host);
   };
   scenario.report = [report = std::move(scenario.report)](const Measurement& measurement,
-                                                          benchmark::UserCounters& counters) {
+                                                          Counters& counters) {
     return JudgeEmptiness(measurement, report(measurement, counters));
   };
   return scenario;

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "fixtures/row.h"
 #include "report/counters.h"
-#include "report/row.h"
 #include "report/screen.h"
 #include "report/value.h"
 
@@ -26,20 +26,20 @@ struct ConsoleOptions {
   long repetitions = 1;  // of each row
 };
 
-class Console {
+class Console : public RowObserver {
  public:
   // `table` must outlive this.
   Console(const CounterTable& table, ConsoleOptions options);
-  ~Console();
+  ~Console() override;
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
   // Shows where the rows are measured, and what makes them doubtful from the start, if anything.
   void ShowContext(const std::string& line, const std::string& warning);
   void ShowPlan();
-  // For the progress line: a benchmark begins; one of its repetitions has ended.
-  void Begin(const std::string& name);
-  void EndRepetition();
+  // For the progress line.
+  void Begin(const std::string& name) override;
+  void EndRepetition() override;
   // `repetition`: from 1.
   void Show(const Row& row, long repetition);
   void ShowTables(const std::vector<Row>& rows);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "fixtures/row.h"
 #include "report/counters.h"
-#include "report/row.h"
 #include "report/value.h"
 
 namespace overlapbench {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "report/row_name.h"
+
 namespace overlapbench {
 namespace {
 
@@ -132,7 +134,7 @@ struct Curve {
 std::vector<Curve> CurvesOverGrid(const std::vector<Row>& rows) {
   std::vector<Curve> curves;
   for (const auto& row : rows) {
-    if (!row.name.starts_with("Overlap/") || AxisValue(row.name, "grid").empty()) continue;
+    if (!row.name.starts_with("Overlap/") || !row.settings.Has("grid")) continue;
     const auto [scenario, axes] = Split(row.name);
     const std::string title = scenario + "  " + ReadableAxes(WithoutAxis(axes, "grid"));
     auto curve = std::ranges::find(curves, title, &Curve::title);
@@ -147,7 +149,7 @@ std::string GridTable(const Curve& curve, const Screen& screen, const Tables& ta
   const Row* before = nullptr;
   int repetition = 1;
   for (const Row* row : curve.rows) {
-    const std::string grid = AxisValue(row->name, "grid");
+    const std::string& grid = row->settings.Text("grid");
     table.Add(tables.LineOf(*row, Numbered(grid, before, *row, repetition)));
     before = row;
   }
@@ -191,8 +193,7 @@ std::string OverlapTables(const std::vector<Row>& rows, const Screen& screen,
       text += GridTable(curve, screen, tables);
   }
   for (const auto& row : rows) {
-    if (row.name.starts_with("Overlap/") && AxisValue(row.name, "grid").empty())
-      pairs.push_back(&row);
+    if (row.name.starts_with("Overlap/") && !row.settings.Has("grid")) pairs.push_back(&row);
   }
   std::ranges::stable_sort(pairs, {}, [](const Row* row) { return Split(row->name).scenario; });
   if (!pairs.empty()) text += PairTable(pairs, tables);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "report/row.h"
+#include "fixtures/row.h"
 #include "report/screen.h"
 #include "report/value.h"
 

@@ -1,71 +1,125 @@
 #include "report/result_json.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
-#include <iostream>
+#include <cmath>
+#include <cstdint>
+#include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "device/error.h"
-#include "report/row.h"
 
 namespace overlapbench {
 namespace {
 
-// Puts `added` in front of the last `place` of `text`.
-void InsertBefore(std::string& text, const std::string& place, const std::string& added) {
-  const auto at = text.rfind(place);
-  if (at == std::string::npos)
-    throw Error("Google Benchmark's JSON has changed: there is no '" + place + "' in it");
-  text.insert(at, added);
+using GoogleRun = benchmark::BenchmarkReporter::Run;
+
+// The members of an object, in the order in which they are added.
+class Members {
+ public:
+  void Text(const std::string& name, std::string_view text) {
+    Add(name, fmt::format("\"{}\"", EscapedJson(text)));
+  }
+  void Integer(const std::string& name, std::int64_t number) {
+    Add(name, fmt::format("{}", number));
+  }
+  // With as many digits as tell any two numbers apart. JSON has no NaN and no infinity.
+  void Number(const std::string& name, double number) {
+    if (std::isfinite(number)) Add(name, fmt::format("{:.16e}", number));
+  }
+  void Add(const std::string& name, const std::string& value) {
+    members_.push_back(fmt::format("      \"{}\": {}", name, value));
+  }
+  [[nodiscard]] std::string Object() const {
+    return fmt::format("    {{\n{}\n    }}", fmt::join(members_, ",\n"));
+  }
+
+ private:
+  std::vector<std::string> members_;
+};
+
+void AddPlace(Members& members, const GoogleRun& run) {
+  const bool is_aggregate = run.run_type == GoogleRun::RT_Aggregate;
+  const std::string& name = run.run_name.function_name;
+  members.Text("name", is_aggregate ? name + "_" + run.aggregate_name : name);
+  members.Integer("family_index", run.family_index);
+  members.Integer("per_family_instance_index", run.per_family_instance_index);
+  members.Text("run_name", name);
+  members.Text("run_type", is_aggregate ? "aggregate" : "iteration");
+  members.Integer("repetitions", run.repetitions);
+  if (!is_aggregate) members.Integer("repetition_index", run.repetition_index);
+  members.Integer("threads", run.threads);
+}
+
+// An aggregate such as the coefficient of variation is a share, without a unit of time.
+void AddTimes(Members& members, const GoogleRun& run) {
+  const bool is_share = run.run_type == GoogleRun::RT_Aggregate &&
+                        run.aggregate_unit == benchmark::StatisticUnit::kPercentage;
+  members.Integer("iterations", run.iterations);
+  members.Number("real_time", is_share ? run.real_accumulated_time : run.GetAdjustedRealTime());
+  members.Number("cpu_time", is_share ? run.cpu_accumulated_time : run.GetAdjustedCPUTime());
+  members.Text("time_unit", benchmark::GetTimeUnitString(run.time_unit));
+}
+
+std::string ObjectOf(const GoogleRun& run, const Row& row) {
+  Members members;
+  AddPlace(members, run);
+  if (!row.measured()) {
+    members.Add("error_occurred", "true");
+    members.Text("error_message", row.reason);
+  }
+  AddTimes(members, run);
+  for (const auto& [name, number] : NumbersOf(row)) members.Number(name, number);
+  members.Text("state", ToString(row.state));
+  members.Text("reason", row.reason);
+  return members.Object();
+}
+
+std::string ObjectOf(const GoogleRun& aggregate) {
+  Members members;
+  AddPlace(members, aggregate);
+  members.Text("aggregate_name", aggregate.aggregate_name);
+  members.Text("aggregate_unit",
+               aggregate.aggregate_unit == benchmark::StatisticUnit::kTime ? "time" : "percentage");
+  AddTimes(members, aggregate);
+  for (const auto& [name, counter] : aggregate.counters) members.Number(name, counter.value);
+  return members.Object();
 }
 
 }  // namespace
 
-ResultJson::ResultJson(const CounterTable& table) : table_(table) {
-  json_.SetOutputStream(&stream_);
-  json_.SetErrorStream(&std::cerr);
-}
-
+// Google Benchmark's text ends by opening the list of rows.
 std::string ResultJson::Begin(const benchmark::BenchmarkReporter::Context& context) {
-  json_.ReportContext(context);
-  std::string text = Take();
-  InsertBefore(text, "  \"benchmarks\": [", JsonMembers(table_));
-  return text;
+  constexpr std::string_view kRows = "  \"benchmarks\": [\n";
+  std::ostringstream stream;
+  benchmark::JSONReporter json;
+  json.SetOutputStream(&stream);
+  json.ReportContext(context);
+  // It copies values of the environment as they are.
+  std::string text = ValidUtf8(stream.str());
+  for (char& c : text)
+    if (c >= '\0' && c < ' ' && c != '\n') c = ' ';
+  if (!text.ends_with(kRows)) throw Error("Google Benchmark's JSON does not end with its rows");
+  text.resize(text.size() - kRows.size());
+  return text + JsonMembers(table_) + std::string(kRows);
 }
 
-std::string ResultJson::Row(benchmark::BenchmarkReporter::Run run) {
-  const overlapbench::Row row = MakeRow(run);
-  const bool is_row = run.run_type == benchmark::BenchmarkReporter::Run::RT_Iteration;
-  run.run_name.iterations.clear();
-  run.run_name.time_type.clear();
-  run.counters.erase(kStateCounter);
-  run.report_label.clear();  // repetitions hand it on to their aggregates
-  json_.ReportRuns({run});
-  std::string text = Take();
-  if (is_row) {
-    InsertBefore(text, "\n    }",
-                 fmt::format(",\n      \"state\": \"{}\",\n      \"reason\": \"{}\"",
-                             ToString(row.state), EscapedJson(row.reason)));
+std::string ResultJson::Runs(const std::vector<GoogleRun>& runs, const std::vector<Row>& rows) {
+  std::string text;
+  auto row = rows.begin();
+  for (const GoogleRun& run : runs) {
+    text += std::exchange(has_rows_, true) ? ",\n" : "";
+    text += run.run_type == GoogleRun::RT_Aggregate ? ObjectOf(run) : ObjectOf(run, *row++);
   }
   return text;
 }
 
-std::string ResultJson::End() {
-  json_.Finalize();
-  return Take();
-}
+std::string ResultJson::End() { return "\n  ]\n}\n"; }
 
-// JSONReporter has opened what this closes.
 std::string ResultJson::Incomplete(const std::string& reason) {
   return fmt::format("\n  ],\n  \"incomplete\": \"{}\"\n}}\n", EscapedJson(reason));
-}
-
-// Google Benchmark copies error messages and values of the environment as they are.
-std::string ResultJson::Take() {
-  std::string text = ValidUtf8(stream_.str());
-  for (char& c : text)
-    if (c >= '\0' && c < ' ' && c != '\n') c = ' ';
-  stream_.str("");
-  return text;
 }
 
 }  // namespace overlapbench

@@ -1,16 +1,18 @@
-// ResultJson: the text of a result in pieces: the beginning, one piece per row, and the ending. The
-// caller writes them to a file or passes them on.
+// ResultJson: the text of a result in pieces: the beginning, one piece per group of runs, and the
+// ending. The caller writes them to a file or passes them on.
 //
-// It is Google Benchmark's JSON with two additions: the tables of counters and families
-// (counters.h) after the context, and each row's `state` and `reason`. Names are the benchmarks'
-// own, without Google Benchmark's "/iterations:1/manual_time".
+// It has the form of Google Benchmark's JSON, with two additions: the tables of counters and
+// families (counters.h) after the context, and each row's `state` and `reason`. Google Benchmark
+// itself describes the machine in the context. Rows are written from `Row`, the aggregates of
+// repetitions from Google Benchmark's Run, and the times and indices of both from the Run.
 #pragma once
 
 #include <benchmark/benchmark.h>
 
-#include <sstream>
 #include <string>
+#include <vector>
 
+#include "fixtures/row.h"
 #include "report/counters.h"
 
 namespace overlapbench {
@@ -18,21 +20,20 @@ namespace overlapbench {
 class ResultJson {
  public:
   // `table` must outlive this.
-  explicit ResultJson(const CounterTable& table);
+  explicit ResultJson(const CounterTable& table) : table_(table) {}
 
-  // Each is called in turn: the beginning once, a row any number of times, the end once.
+  // Each is called in turn: the beginning once, runs any number of times, the end once.
   std::string Begin(const benchmark::BenchmarkReporter::Context& context);
-  std::string Row(benchmark::BenchmarkReporter::Run run);
-  std::string End();
+  // `rows`: one for each run that is not an aggregate.
+  std::string Runs(const std::vector<benchmark::BenchmarkReporter::Run>& runs,
+                   const std::vector<Row>& rows);
+  static std::string End();
   // What closes the text in place of End(), before the run has ended.
   static std::string Incomplete(const std::string& reason);
 
  private:
-  std::string Take();
-
   const CounterTable& table_;
-  std::ostringstream stream_;
-  benchmark::JSONReporter json_;
+  bool has_rows_ = false;
 };
 
 }  // namespace overlapbench

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <utility>
@@ -31,9 +30,10 @@ constexpr std::chrono::milliseconds kPatience(200);
 
 bool OutputFailed() { return !std::cout.flush() && !ReaderIsGone(); }
 
-RunReporter::RunReporter(Progress& progress, const CounterTable& table, Options options,
-                         std::unique_ptr<ResultFile> file)
+RunReporter::RunReporter(Progress& progress, FinishedRows& finished, const CounterTable& table,
+                         Options options, std::unique_ptr<ResultFile> file)
     : progress_(progress),
+      finished_(finished),
       table_(table),
       options_(std::move(options)),
       is_root_(progress.rank() == 0),
@@ -56,21 +56,19 @@ bool RunReporter::ReportContext(const Context& context) {
 }
 
 void RunReporter::ReportRuns(const std::vector<Run>& report) {
+  const std::vector<Row> rows = finished_.Take(report);
   if (!is_root_) return;
   const Progress::Scope scope(progress_, Phase::kWrite);
   const std::lock_guard lock(showing_);
   if (stopped_) return;
-  std::string text;
-  for (const Run& run : report) text += json_.Row(run);
+  const std::string text = json_.Runs(report, rows);
   if (file_ != nullptr) file_->Append(text, ResultJson::Incomplete(kStillRunning));
-  kept_rows_ += std::ranges::count(report, Run::RT_Iteration, &Run::run_type);
+  kept_rows_ += rows.size();
   if (options_.format == ConsoleFormat::kJson) std::cout << text << std::flush;
-  for (const Run& run : report) {
-    if (run.run_type != Run::RT_Iteration) continue;
-    rows_.push_back(MakeRow(run));
-    if (console_ != nullptr)
-      console_->Show(rows_.back(), std::max<long>(run.repetition_index, 0) + 1);
-  }
+  long repetition = 0;
+  for (const Row& row : rows)
+    if (console_ != nullptr) console_->Show(row, ++repetition);
+  rows_.insert(rows_.end(), rows.begin(), rows.end());
   // Nobody will see the rest, and nothing keeps it.
   if (file_ != nullptr) return;
   if (ReaderIsGone()) kill(getpid(), Watchdog::kReaderIsGone);
@@ -82,7 +80,7 @@ void RunReporter::Finalize() {
   const Progress::Scope scope(progress_, Phase::kWrite);
   const std::lock_guard lock(showing_);
   if (stopped_) return;
-  const std::string text = json_.End();  // ends the document
+  const std::string text = ResultJson::End();  // ends the document
   if (file_ != nullptr) {
     file_->Append(text, "");
     file_->Finish();

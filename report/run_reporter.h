@@ -1,6 +1,6 @@
-// RunReporter: receives finished rows from Google Benchmark. On rank 0, it writes them to the
-// result file and to standard output, as text (console.h), JSON or CSV; on other ranks it does
-// nothing.
+// RunReporter: learns from Google Benchmark which runs have finished, and takes their rows
+// (fixtures/row.h). On rank 0, it writes them to the result file and to standard output, as text
+// (console.h), JSON or CSV; on other ranks it drops them.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "fixtures/options.h"
+#include "fixtures/row.h"
 #include "ranks/progress.h"
 #include "report/console.h"
 #include "report/counters.h"
 #include "report/result_file.h"
 #include "report/result_json.h"
-#include "report/row.h"
 
 namespace overlapbench {
 
@@ -32,9 +32,9 @@ class RunReporter : public benchmark::BenchmarkReporter {
     ConsoleFormat format = ConsoleFormat::kText;
     ConsoleOptions console = {};
   };
-  // `file` may be nullptr. `progress` and `table` must outlive this.
-  RunReporter(Progress& progress, const CounterTable& table, Options options,
-              std::unique_ptr<ResultFile> file);
+  // `file` may be nullptr. `progress`, `finished` and `table` must outlive this.
+  RunReporter(Progress& progress, FinishedRows& finished, const CounterTable& table,
+              Options options, std::unique_ptr<ResultFile> file);
 
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& report) override;
@@ -51,6 +51,7 @@ class RunReporter : public benchmark::BenchmarkReporter {
   void ShowTheEnd();
 
   Progress& progress_;
+  FinishedRows& finished_;
   const CounterTable& table_;
   Options options_;
   bool is_root_;

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fixtures/series.h"
-
 namespace overlapbench {
 namespace {
 
@@ -24,17 +22,13 @@ std::string Reaches(const std::string& number, double below, double above) {
   return fmt::format(" -{:.{}f} +{:.{}f}", below, decimals, above, decimals);
 }
 
-// Puts the interval between the number and the unit of `text`. `value`: of the number, before
-// `factor`. `unit`: the suffix of the names of the interval's ends.
-std::string WithInterval(const std::string& text, double value, const Row& row,
-                         const std::string& name, double factor, const char* unit = "") {
-  const auto low = row.counters.find(fmt::format("{}{}{}", name, kLow, unit));
-  const auto high = row.counters.find(fmt::format("{}{}{}", name, kHigh, unit));
-  if (low == row.counters.end() || high == row.counters.end()) return text;
+// Puts the interval of `figure`, times `factor`, between the number and the unit of `text`.
+std::string WithInterval(const std::string& text, const Figure& figure, double factor) {
+  if (!figure.interval) return text;
   const auto end = std::min(text.find(' '), text.size());
   const std::string number = text.substr(0, end);
-  const double below = std::max(0.0, value - low->second) * factor;
-  const double above = std::max(0.0, high->second - value) * factor;
+  const double below = std::max(0.0, figure.value - figure.interval->low) * factor;
+  const double above = std::max(0.0, figure.interval->high - figure.value) * factor;
   return number + Reaches(number, below, above) + text.substr(end);
 }
 
@@ -52,19 +46,18 @@ double TimeUnit::of_ms(double ms) const {
 }
 
 std::string ShownCounter(const Row& row, const Counter& counter, const TimeUnit& unit) {
-  const double value = row.Counter(counter.name);
-  if (counter.unit == "ms")
-    return WithInterval(TimeText(value, unit), value, row, counter.name, unit.of_ms(1));
-  return WithInterval(FormatValue(counter, value), value, row, counter.name, 1);
+  const Figure figure = row.Counter(counter.name);
+  if (counter.unit == "ms") return WithInterval(TimeText(figure, unit), figure, unit.of_ms(1));
+  return WithInterval(FormatValue(counter, figure), figure, 1);
 }
 
 std::string ShownNumber(const Row& row, const std::string& name, int decimals, double factor) {
-  const double value = row.Counter(name);
-  return WithInterval(fmt::format("{:.{}f}", value * factor, decimals), value, row, name, factor);
+  const Figure figure = row.Counter(name);
+  return WithInterval(fmt::format("{:.{}f}", figure.value * factor, decimals), figure, factor);
 }
 
 std::string ShownTime(const Row& row, const TimeUnit& unit) {
-  return WithInterval(TimeText(row.time_ms, unit), row.time_ms, row, "time", unit.of_ms(1), "_ms");
+  return WithInterval(TimeText(row.time_ms, unit), row.time_ms, unit.of_ms(1));
 }
 
 }  // namespace overlapbench

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "fixtures/row.h"
 #include "report/counters.h"
-#include "report/row.h"
 
 namespace overlapbench {
 
@@ -15,8 +15,7 @@ struct TimeUnit {
 };
 
 // "1.45 ±0.01", "312.4 -1.2 +9.8 GB/s": a counter of the row and how far its interval reaches, if
-// the row has one (NAME_low and NAME_high; the row's time has time_low_ms and time_high_ms). One
-// side may reach up to half as far again as the other before both are shown.
+// it has one. One side may reach up to half as far again as the other before both are shown.
 std::string ShownCounter(const Row& row, const Counter& counter, const TimeUnit& unit);
 // The same, times `factor`, with `decimals` decimals and without its unit.
 std::string ShownNumber(const Row& row, const std::string& name, int decimals, double factor = 1);

@@ -10,7 +10,6 @@
 #include "fake_cupti.h"
 #include "fake_workload.h"
 #include "fixtures/timed_fixture.h"
-#include "report/row.h"
 #include "test_ranks.h"
 #include "tests/forwarding_device.h"
 
@@ -130,11 +129,13 @@ class WatchedByCupti : public ForwardingDevice {
 
 class Rows : public benchmark::BenchmarkReporter {
  public:
+  explicit Rows(FinishedRows& finished) : finished_(finished) {}
   bool ReportContext(const Context& /*context*/) override { return true; }
-  void ReportRuns(const std::vector<Run>& runs) override {
-    for (const auto& run : runs) rows.push_back(MakeRow(run));
-  }
+  void ReportRuns(const std::vector<Run>& runs) override { rows = finished_.Take(runs); }
   std::vector<Row> rows;
+
+ private:
+  FinishedRows& finished_;
 };
 
 TEST_F(CuptiTest, ARowIsMeasuredAllTheSame) {
@@ -149,12 +150,12 @@ TEST_F(CuptiTest, ARowIsMeasuredAllTheSame) {
   row.name = "Race/Horse";
   row.settings = row.settings.With("cache", "warm").With("cadence", "isolated");
   const Behaviour horse;
-  row.runs = [&] {
+  row.runs = [&](const Settings&) {
     return std::vector{SoloRun(FakeWork("horse", WorkClass::kCompute, horse), false)};
   };
-  row.report = [](const Measurement&, benchmark::UserCounters&) { return Remark(); };
+  row.report = [](const Measurement&, Counters&) { return Remark(); };
   Register(suite, row);
-  Rows rows;
+  Rows rows(suite.finished);
   benchmark::RunSpecifiedBenchmarks(&rows, ".");
   benchmark::ClearRegisteredBenchmarks();
   ASSERT_EQ(rows.rows.size(), 1U);

@@ -58,12 +58,12 @@ TEST(FootprintTest, CoversTheAllocationsOfARowsWorks) {
   for (const Benchmark& benchmark : plan.benchmarks()) {
     SCOPED_TRACE(benchmark.name);
     std::vector<Work> works;
-    for (const auto& run : benchmark.runs())
+    for (const auto& run : benchmark.runs(benchmark.settings))
       for (const Work& work : run.schedule.works())
         if (std::ranges::find(works, work) == works.end()) works.push_back(work);
     ExpectCovered(device, works);
     // The row's own run alone: training steps report its memory. Works of other runs may share it.
-    ExpectCovered(device, benchmark.runs().back().schedule.works());
+    ExpectCovered(device, benchmark.runs(benchmark.settings).back().schedule.works());
   }
 }
 

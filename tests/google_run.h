@@ -1,50 +1,48 @@
-// Runs as Google Benchmark 1.7.1 and 1.8.3 report them, for tests of their processing.
+// Finished rows, and the runs of Google Benchmark that they belong to, for tests of reporters.
 #pragma once
 
 #include <benchmark/benchmark.h>
 
 #include <string>
+#include <utility>
 
-#include "fixtures/benchmark.h"
+#include "fixtures/row.h"
 
 namespace overlapbench {
 
 using GoogleRun = benchmark::BenchmarkReporter::Run;
 
-// Two iterations of 4 ms each, with a counter.
-inline GoogleRun Measured(const std::string& name) {
+struct Finished {
+  Row row;
   GoogleRun run;
-  run.run_name.function_name = name;
-  run.run_name.iterations = "iterations:1";
-  run.run_name.time_type = "manual_time";
-  run.time_unit = benchmark::kMillisecond;
-  run.iterations = 2;
-  run.repetitions = 1;
-  run.repetition_index = 0;
-  run.real_accumulated_time = 0.008;
-  run.counters["furlongs"] = 12;
-  return run;
+};
+
+// Two iterations of 4 ms each, with a counter.
+inline Finished Measured(const std::string& name) {
+  Finished one{.row = {.name = name, .time_ms = 4, .counters = {{"furlongs", 12}}}, .run = {}};
+  one.run.run_name.function_name = name;
+  one.run.run_name.iterations = "iterations:1";
+  one.run.run_name.time_type = "manual_time";
+  one.run.family_index = 0;
+  one.run.per_family_instance_index = 0;
+  one.run.time_unit = benchmark::kMillisecond;
+  one.run.iterations = 2;
+  one.run.repetitions = 1;
+  one.run.repetition_index = 0;
+  one.run.real_accumulated_time = 0.008;
+  return one;
 }
 
-// Google Benchmark passes the state to the reporter as a counter, and the reason as a label.
-inline GoogleRun InState(GoogleRun run, RowState state, const std::string& reason) {
-  run.counters[kStateCounter] = static_cast<double>(state);
-  run.report_label = reason;
-  return run;
+inline Finished InState(Finished one, RowState state, const std::string& reason) {
+  one.row.state = state;
+  one.row.reason = reason;
+  return one;
 }
 
-// Google Benchmark 1.8 renamed the members that say a run was skipped.
-template <class AnyRun>
-AnyRun Failed(AnyRun run, const std::string& message) {
-  if constexpr (requires { run.skip_message; }) {
-    using Skipped = decltype(run.skipped);
-    run.skipped = Skipped::SkippedWithError;
-    run.skip_message = message;
-  } else {
-    run.error_occurred = true;
-    run.error_message = message;
-  }
-  return run;
+inline Finished Failed(Finished one, const std::string& message) {
+  one.row = {.name = one.row.name, .state = RowState::kError, .reason = message};
+  one.run.real_accumulated_time = 0;
+  return one;
 }
 
 }  // namespace overlapbench

@@ -46,7 +46,7 @@ class GroundTruthTest : public RanksOnEachBackend {
 
   struct Row {
     Remark remark;
-    benchmark::UserCounters counters;
+    Counters counters;
   };
 
   void SetUp() override {
@@ -139,7 +139,7 @@ class GroundTruthTest : public RanksOnEachBackend {
         ChoiceAxis("cadence", "", {"isolated", "streaming"}, "isolated")};
     Open({.name = "Family/Row",
           .settings = SettingsOf(axes, {{"cadence", cadence}}),
-          .runs = [runs] { return runs; },
+          .runs = [runs](const Settings&) { return runs; },
           .report = {}});
   }
   // The time at this share of the groups' times, in order.

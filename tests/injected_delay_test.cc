@@ -65,6 +65,9 @@ class InjectedDelayTest : public testing::Test {
     }
     return WithSoloRuns(both);
   }
+  [[nodiscard]] std::vector<overlapbench::Run> RunsOf(std::size_t benchmark) const {
+    return benchmarks_.at(benchmark).runs(benchmarks_.at(benchmark).settings);
+  }
   // The log of enqueueing this run.
   std::string Enqueued(const overlapbench::Run& run) {
     const auto device = OpenHostDevice(1);
@@ -98,9 +101,9 @@ class InjectedDelayTest : public testing::Test {
 // The computation of the row's own run, wherever else it runs, and no other benchmark's.
 TEST_F(InjectedDelayTest, FollowsTheComputationInEveryRunOfAMatchingBenchmark) {
   InjectDelay("n:2/:250", registry_, benchmarks_);
-  const auto others = benchmarks_[0].runs();
+  const auto others = RunsOf(0);
   EXPECT_EQ(Enqueued(others[2]), "in0/2 comp0/2 in1/2 comp1/2 ");
-  const auto runs = benchmarks_[1].runs();
+  const auto runs = RunsOf(1);
   ASSERT_EQ(runs.size(), 3U);
   EXPECT_EQ(Enqueued(runs[0]), "in0/2 in1/2 ");
   EXPECT_EQ(Enqueued(runs[1]), "comp0/2 comp1/2 delay ");
@@ -111,7 +114,7 @@ TEST_F(InjectedDelayTest, FollowsTheComputationInEveryRunOfAMatchingBenchmark) {
 
 TEST_F(InjectedDelayTest, FollowsAWholeWorkToo) {
   InjectDelay("n:2/:250", registry_, benchmarks_);
-  const Work delayed = benchmarks_[1].runs()[1].schedule.works()[0];
+  const Work delayed = RunsOf(1)[1].schedule.works()[0];
   const auto device = OpenHostDevice(1);
   const auto stream = device->CreateStream();
   delayed->make()->Enqueue(*stream);
@@ -121,14 +124,14 @@ TEST_F(InjectedDelayTest, FollowsAWholeWorkToo) {
 TEST_F(InjectedDelayTest, FollowsTheFirstWorkIfThereIsNoComputation) {
   comp_class_ = WorkClass::kComm;
   InjectDelay("n:2/:250", registry_, benchmarks_);
-  const auto runs = benchmarks_[1].runs();
+  const auto runs = RunsOf(1);
   EXPECT_EQ(Enqueued(runs[1]), "comp0/2 comp1/2 ");
   EXPECT_EQ(Enqueued(runs[2]), "in0/2 comp0/2 in1/2 delay comp1/2 ");
 }
 
 TEST_F(InjectedDelayTest, DelegatesEverythingElseToTheWork) {
   InjectDelay("Work:1", registry_, benchmarks_);
-  const auto runs = benchmarks_[0].runs();
+  const auto runs = RunsOf(0);
   EXPECT_EQ(runs.back().name, "both");
   const Work delayed = runs[1].schedule.works()[0];
   EXPECT_EQ(delayed->name, "comp");

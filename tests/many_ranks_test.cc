@@ -68,11 +68,11 @@ std::vector<int> Counts(Backend backend) {
 
 // Makes the runs of the row, or of every candidate, and what is derived from them.
 void MakeRuns(const Benchmark& benchmark) {
-  std::vector<Candidate> all = benchmark.candidates;
-  if (all.empty()) all.push_back({benchmark.settings, benchmark.runs});
-  for (const Candidate& candidate : all) {
+  std::vector<Settings> all = benchmark.candidates;
+  if (all.empty()) all.push_back(benchmark.settings);
+  for (const Settings& candidate : all) {
     std::vector<overlapbench::Run> runs;
-    ASSERT_NO_THROW(runs = candidate.runs());
+    ASSERT_NO_THROW(runs = benchmark.runs(candidate));
     const Schedule& own = runs.back().schedule;
     EXPECT_FALSE(own.lanes().empty());
     EXPECT_GE(BoundOf(own, std::vector(own.steps().size(), 1.0)).total_ms, 1);
@@ -127,7 +127,7 @@ TEST(ManyRanks, ShareTensorParallelLayersInChunks) {
                         &Benchmark::name);
   ASSERT_NE(row, rows.end());
   ASSERT_EQ(row->candidates.size(), 5U);
-  EXPECT_EQ(row->candidates.back().settings.Text("chunks"), "512");
+  EXPECT_EQ(row->candidates.back().Text("chunks"), "512");
 }
 
 // Own transports move whole words of 16 bytes to and from each rank. The sum of 36 tokens has them
@@ -158,7 +158,7 @@ TEST(ManyRanks, EstimatesAPipelineOf1024) {
     return one.name.starts_with("Pp/OneFOneB/Delay/microbatches:8");
   });
   ASSERT_NE(row, rows.end());
-  const Schedule pattern = row->runs().back().schedule;
+  const Schedule pattern = row->runs(row->settings).back().schedule;
   const std::clock_t began = std::clock();  // of this process: others may use the cores
   // Its first and last rank may compute while nothing is sent to or by them.
   EXPECT_GT(Overlappable_ms(pattern, std::vector(pattern.steps().size(), 1.0)), 8);

@@ -85,7 +85,7 @@ TEST_F(NvtxTest, ASampleShowsItsRunItsGateAndItsSteps) {
                    .settings = SettingsOf({ChoiceAxis("cache", "", {"warm"}, "warm"),
                                            ChoiceAxis("cadence", "", {"isolated"}, "isolated")},
                                           {}),
-                   .runs = [&] { return std::vector{run}; },
+                   .runs = [&](const Settings&) { return std::vector{run}; },
                    .report = {}});
   session.SetUp(true);
   session.Measure();

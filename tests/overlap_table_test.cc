@@ -14,6 +14,11 @@ namespace {
 Row Measured(const std::string& name, double slowdown = 1.25) {
   Row row;
   row.name = name;
+  const std::string key = "/grid:";
+  if (const auto grid = name.find(key); grid != std::string::npos) {
+    const auto value = grid + key.size();
+    row.settings = row.settings.With("grid", name.substr(value, name.find('/', value) - value));
+  }
   row.counters = {{"comp_ms", 4},
                   {"comm_ms", 2},
                   {"overlap_ms", 5},
@@ -99,10 +104,8 @@ TEST(OverlapTables, AreEmptyWithoutOverlapRows) {
 
 TEST(OverlapTables, ShowTheIntervalOfANumber) {
   Row row = Measured(kGemm + "1x1");
-  row.counters["slowdown_low"] = 1.2387;
-  row.counters["slowdown_high"] = 1.2613;
-  row.counters["comp_ms_low"] = 3.9;
-  row.counters["comp_ms_high"] = 4.24;
+  row.counters["slowdown"].interval = {1.2387, 1.2613};
+  row.counters["comp_ms"].interval = {3.9, 4.24};
   const std::string text = OverlapTables({row, Measured(kGemm + "2x2")});
   EXPECT_EQ(WordsOf(text, "1x1"),
             (std::vector<std::string>{"1x1", "4.000", "-0.10", "+0.24", "2.000", "5.000", "1.25",
@@ -137,11 +140,8 @@ TEST(OverlapTables, AreFittedToTheScreenByBreakingLinesBetweenWords) {
     rows.push_back(Measured(std::string("Overlap/AllToAll+Gemm/grid:") + grid, 123456.789));
   }
   rows.push_back(Measured("Overlap/HostToDevice+StreamKernel" + many_axes));
-  for (const char* time : {"comp_ms", "comm_ms", "overlap_ms"}) {
-    rows.back().counters[time] = 123456.789;
-    rows.back().counters[std::string(time) + "_low"] = 123456.777;
-    rows.back().counters[std::string(time) + "_high"] = 123456.801;
-  }
+  for (const char* time : {"comp_ms", "comm_ms", "overlap_ms"})
+    rows.back().counters[time] = {123456.789, Interval{123456.777, 123456.801}};
   rows.back().counters["efficiency"] = -12345.67;
   rows.back().state = RowState::kInvalid;
   rows.push_back(Measured("Overlap/AllReduce+CublasGemm/bytes:1073741824/n:8192/precision:bf16"));

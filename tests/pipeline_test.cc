@@ -105,7 +105,7 @@ TEST_P(PipelineTest, EveryOrderHasTheResultOfTheSequentialRun) {
     const std::vector<Group> groups = {session->Measure()};
     const Measurement measurement(*session, groups);
     EXPECT_TRUE(measurement.Identical("sequential", "pattern"));
-    benchmark::UserCounters counters;
+    Counters counters;
     EXPECT_EQ(row.report(measurement, counters).state, RowState::kOk);
     const double computing = (measurement.Total_ms("chunks") / measurement.Total_ms()).median();
     EXPECT_NEAR(counters["bubble_share"], 1 - computing, 1e-12);
@@ -127,7 +127,7 @@ TEST_P(PipelineTest, TheBoundMatchesTheFormula) {
   for (const Benchmark& row : Rows("Pp/", Small(GetParam()))) {
     if (row.name.find("/Delay/") == std::string::npos) continue;
     SCOPED_TRACE(row.name);
-    const std::vector<Run> runs = row.runs();
+    const std::vector<Run> runs = row.runs(row.settings);
     const PipelineShape shape = ShapeOf(row);
     const auto bound_ms = [&](const Run& run, double transfer_ms) {
       std::vector<double> step_ms;
@@ -162,8 +162,8 @@ TEST_P(PipelineTest, KnownDelaysHaveTheFormulasBubbles) {
                                      {"cache", "warm"}})) {
     if (row.name.find("/Delay/") == std::string::npos) continue;
     SCOPED_TRACE(row.name);
-    row.runs = [all = row.runs] {
-      Runs runs = all();
+    row.runs = [all = row.runs](const Settings& settings) {
+      Runs runs = all(settings);
       std::erase_if(runs,
                     [](const Run& run) { return run.name != "chunks" && run.name != "pattern"; });
       return runs;

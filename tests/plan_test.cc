@@ -176,7 +176,7 @@ TEST_F(PlanTest, LetsARowChooseAmongExistingCombinations) {
   ASSERT_EQ(two.benchmarks().size(), 1U);
   EXPECT_EQ(two.benchmarks().front().name, "Compute/Even/count:auto/cache:cold");
   ASSERT_EQ(two.benchmarks().front().candidates.size(), 2U);
-  EXPECT_EQ(two.benchmarks().front().candidates.back().settings.Text("count"), "4");
+  EXPECT_EQ(two.benchmarks().front().candidates.back().Text("count"), "4");
   const Plan one = candidates_of({1, 2, 3});
   EXPECT_TRUE(one.benchmarks().front().candidates.empty()) << "there is nothing to choose";
   EXPECT_EQ(one.benchmarks().front().settings.Text("count"), "2");
@@ -258,8 +258,8 @@ TEST_F(PlanTest, MakesTheRunsOfARowAtItsSettings) {
   Plan plan = With({});
   plan.Add(scenario);
   ASSERT_EQ(plan.benchmarks().size(), 2U);
-  EXPECT_EQ(plan.benchmarks()[0].runs().back().name, "2");
-  EXPECT_EQ(plan.benchmarks()[1].runs().back().name, "4");
+  for (const Benchmark& one : plan.benchmarks())
+    EXPECT_EQ(one.runs(one.settings).back().name, one.settings.Text("count")) << one.name;
 }
 
 // What a row reports under `counter`, or throws.
@@ -267,7 +267,7 @@ class PlanReportTest : public PlanTest {
  protected:
   double Report(const std::string& counter) {
     Scenario scenario = Alone("Even");
-    scenario.report = [counter](const Measurement&, benchmark::UserCounters& counters) {
+    scenario.report = [counter](const Measurement&, Counters& counters) {
       counters[counter] = 7;
       return Remark::Finding("reported");
     };
@@ -275,7 +275,7 @@ class PlanReportTest : public PlanTest {
     plan.Add(scenario);
     const auto device = OpenHostDevice(1);
     const Session session({*device, TestRanks()}, plan.benchmarks().at(0));
-    benchmark::UserCounters counters;
+    Counters counters;
     const std::vector<Group> groups;
     EXPECT_EQ(plan.benchmarks()[0].report(Measurement(session, groups), counters).reason,
               "reported");

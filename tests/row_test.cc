@@ -1,58 +1,82 @@
-// Rows: what they copy from Google Benchmark's Run, and how names are split for the tables.
-#include "report/row.h"
+// Rows: the numbers that they are written as, which of them belongs to a run of Google Benchmark,
+// and how names are split for the tables.
+#include "fixtures/row.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "device/error.h"
 #include "google_run.h"
 #include "report/csv.h"
+#include "report/row_name.h"
 
 namespace overlapbench {
 namespace {
 
 constexpr const char* kName = "Overlap/AllToAll+Gemm/bytes:67108864/grid:16x16/cache:cold";
 
-TEST(Row, IsConvertedFromARun) {
-  GoogleRun run = Measured(kName);
-  run.report_label = "a finding";
-  const Row row = MakeRow(run);
-  EXPECT_EQ(row.name, kName);
-  EXPECT_EQ(row.state, RowState::kOk);
-  EXPECT_EQ(row.reason, "a finding");
-  EXPECT_TRUE(row.measured());
-  EXPECT_DOUBLE_EQ(row.time_ms, 4);
-  EXPECT_DOUBLE_EQ(row.Counter("furlongs"), 12);
-  EXPECT_DOUBLE_EQ(row.Counter("nothing"), 0);
+TEST(Row, IsWrittenWithTheEndsOfItsIntervals) {
+  Row row{.name = kName, .time_ms = {4, Interval{3, 5}}};
+  row.counters["cv"] = 0.5;
+  row.counters["slowdown"] = {2, Interval{1, 3}};
+  EXPECT_EQ(NumbersOf(row), (std::map<std::string, double>{{"cv", 0.5},
+                                                           {"slowdown", 2},
+                                                           {"slowdown_low", 1},
+                                                           {"slowdown_high", 3},
+                                                           {"time_low_ms", 3},
+                                                           {"time_high_ms", 5}}));
+  EXPECT_EQ(row.Counter("slowdown"), 2);
+  EXPECT_EQ(row.Counter("nothing"), 0);
 }
 
-// Google Benchmark has times in seconds, whatever unit it shows them in.
-TEST(Row, HasItsTimeInMillisecondsWhateverTheUnit) {
-  for (const auto unit : {benchmark::kNanosecond, benchmark::kMicrosecond, benchmark::kMillisecond,
-                          benchmark::kSecond}) {
-    GoogleRun run = Measured(kName);
-    run.time_unit = unit;
-    EXPECT_DOUBLE_EQ(MakeRow(run).time_ms, 4) << benchmark::GetTimeUnitString(unit);
+class FinishedRowsTest : public testing::Test {
+ protected:
+  void Finish(const std::string& name, double time_ms) {
+    finished_.Add({.name = name, .time_ms = time_ms});
   }
-}
-
-TEST(Row, TakesItsStateFromACounterThatItDrops) {
-  for (const RowState state : {RowState::kOk, RowState::kSerialized, RowState::kInvalid}) {
-    const Row row = MakeRow(InState(Measured(kName), state, "a finding"));
-    EXPECT_EQ(row.state, state);
-    EXPECT_EQ(row.reason, "a finding");
-    EXPECT_TRUE(row.measured());
-    EXPECT_FALSE(row.counters.contains(kStateCounter));
+  // The times of the rows of a report of so many repetitions.
+  std::vector<double> Take(const std::string& name, int repetitions, int aggregates = 0) {
+    std::vector<GoogleRun> runs(repetitions + aggregates, Measured(name).run);
+    for (int i = 0; i < aggregates; ++i) runs[repetitions + i].run_type = GoogleRun::RT_Aggregate;
+    std::vector<double> times_ms;
+    for (const Row& row : finished_.Take(runs)) {
+      EXPECT_EQ(row.name, name);
+      times_ms.push_back(row.time_ms);
+    }
+    return times_ms;
   }
+
+  FinishedRows finished_;
+};
+using Times = std::vector<double>;
+
+// As with --benchmark_enable_random_interleaving.
+TEST_F(FinishedRowsTest, AreTakenByTheirNameInTheOrderOfMeasuring) {
+  Finish("Race/Horse", 1);
+  Finish("Race/Mule", 2);
+  Finish("Race/Horse", 3);
+  Finish("Race/Mule", 4);
+  EXPECT_EQ(Take("Race/Mule", 2), (Times{2, 4}));
+  EXPECT_EQ(Take("Race/Horse", 2), (Times{1, 3}));
 }
 
-TEST(Row, IsAnErrorWithTheReasonOfAFailedRun) {
-  const Row row = MakeRow(Failed(InState(Measured(kName), RowState::kOk, ""), "wrong result"));
-  EXPECT_EQ(row.state, RowState::kError);
-  EXPECT_EQ(row.reason, "wrong result");
-  EXPECT_FALSE(row.measured());
+// Google Benchmark measures more and more iterations until they take long enough. It reports the
+// last of these measurements, and the repetitions after it.
+TEST_F(FinishedRowsTest, AreThoseThatGoogleBenchmarkKept) {
+  for (int i = 1; i <= 4; ++i) Finish("Race/Horse", i);
+  EXPECT_EQ(Take("Race/Horse", 2), (Times{3, 4}));
+}
+
+TEST_F(FinishedRowsTest, AreTakenOnce) {
+  Finish("Race/Horse", 1);
+  EXPECT_EQ(Take("Race/Horse", 1, 4), (Times{1}));
+  EXPECT_EQ(Take("Race/Horse", 0, 4), Times{}) << "aggregates have no rows";
+  EXPECT_THROW(Take("Race/Horse", 1), Error);
 }
 
 TEST(Split, SeparatesScenarioAndAxes) {
@@ -71,13 +95,6 @@ TEST(Split, LeavesANameWithoutAxesWhole) {
   EXPECT_EQ(Split("Lab/Link/Broadcast").scenario, "Lab/Link/Broadcast");
   EXPECT_EQ(Split("Overlap/AllToAll+Gemm").scenario, "Overlap/AllToAll+Gemm");
   EXPECT_EQ(Split("Overlap/AllToAll+Gemm").axes, "");
-}
-
-TEST(AxisValue, IsFoundByTheWholeNameOfTheAxis) {
-  EXPECT_EQ(AxisValue(kName, "grid"), "16x16");
-  EXPECT_EQ(AxisValue(kName, "cache"), "cold");
-  EXPECT_EQ(AxisValue(kName, "place"), "");
-  EXPECT_EQ(AxisValue("Compute/StreamKernel/array_bytes:8/blocks:4", "bytes"), "");
 }
 
 TEST(WithoutAxis, RemovesOneAxis) {

@@ -16,7 +16,7 @@ TEST(RowTraceCost, IsTheMedianOverPairsOfATracedAndAnUntracedSample) {
   trace.untraced_ms = {1, 2, 4};
   for (const double events_ms : {1.5, 2.2, 4.0}) trace.samples.emplace_back().events_ms = events_ms;
   trace.row_breakdown.sets_ms = {1};
-  benchmark::UserCounters counters;
+  Counters counters;
   ReportBreakdown(trace, counters);
   EXPECT_NEAR(counters.at("trace_cost_pct").value, 10, 1e-9);
   EXPECT_NEAR(counters.at("untraced_events_ms").value, 7.0 / 3, 1e-9);

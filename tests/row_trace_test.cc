@@ -63,7 +63,7 @@ class RowTraceTest : public RanksOnEachBackend {
     session_ = std::make_unique<Session>(
         *machine_, Benchmark{.name = "Family/Row",
                              .settings = SettingsOf(axes, {{"cadence", cadence}, {"cache", cache}}),
-                             .runs = [run] { return std::vector{run}; },
+                             .runs = [run](const Settings&) { return std::vector{run}; },
                              .report = {}});
     session_->SetUp(true);
     session_->WarmUp();
@@ -122,7 +122,7 @@ class RowTraceTest : public RanksOnEachBackend {
     return shares;
   }
   static Shares SharesOf(const RowTrace& trace) {
-    benchmark::UserCounters counters;
+    Counters counters;
     ReportBreakdown(trace, counters);
     Shares shares;
     for (const auto& [name, counter] : counters) shares[name] = counter.value;
@@ -347,7 +347,7 @@ TEST(RowTraceGauges, AreThoseOfTheirSamples) {
                    .settings = SettingsOf({ChoiceAxis("cache", "", {"warm"}, "warm"),
                                            ChoiceAxis("cadence", "", {"isolated"}, "isolated")},
                                           {}),
-                   .runs = [&] { return std::vector{SoloRun(delay, false)}; },
+                   .runs = [&](const Settings&) { return std::vector{SoloRun(delay, false)}; },
                    .report = {}});
   session.SetUp(true);
   session.WarmUp();

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <future>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -55,8 +56,18 @@ class RunReporterTest : public testing::Test {
     progress_ = std::make_unique<Progress>(rank, 2);
     auto file = with_file ? std::make_unique<ResultFile>(path()) : nullptr;
     reporter_ = std::make_unique<RunReporter>(
-        *progress_, table_, RunReporter::Options{format, console_}, std::move(file));
+        *progress_, finished_, table_, RunReporter::Options{format, console_}, std::move(file));
     return *reporter_;
+  }
+  void Report(const Finished& one) { ReportAll({one}); }
+  // The repetitions of a row.
+  void ReportAll(const std::vector<Finished>& repetitions) {
+    std::vector<GoogleRun> runs;
+    for (const Finished& one : repetitions) {
+      finished_.Add(one.row);
+      runs.push_back(one.run);
+    }
+    reporter_->ReportRuns(runs);
   }
   // Like Make, and reports the context, as Google Benchmark does first.
   RunReporter& Start(ConsoleFormat format = ConsoleFormat::kText, bool with_file = true,
@@ -75,21 +86,22 @@ class RunReporterTest : public testing::Test {
     return JsonReader::Read(text.str());
   }
   // The row that is written of a run.
-  Json Written(const GoogleRun& run) {
+  Json Written(const Finished& one) {
     RunReporter& reporter = Start();
-    reporter.ReportRuns({run});
+    Report(one);
     reporter.Finalize();
     return ReadFile(path()).At("benchmarks").items.at(0);
   }
   // What the console shows of it.
-  std::string Shown(const GoogleRun& run) {
-    RunReporter& reporter = Start(ConsoleFormat::kText, false);
+  std::string Shown(const Finished& one) {
+    Start(ConsoleFormat::kText, false);
     const std::size_t before = output_.Text().size();
-    reporter.ReportRuns({run});
+    Report(one);
     return output_.Text().substr(before);
   }
 
   TakenOutput output_;
+  FinishedRows finished_;
   CounterTable table_;
   ConsoleOptions console_ = {.planned = 7};
 
@@ -106,9 +118,8 @@ TEST_F(RunReporterTest, TheFileIsValidAfterEveryRowAndSaysThatItIsIncompleteUnti
   RunReporter& reporter = Start();
   EXPECT_FALSE(std::filesystem::exists(path()));
   for (std::size_t rows = 0; rows < 4; ++rows) {
-    GoogleRun run = Measured("Race/Horse/laps:" + std::to_string(rows));
-    if (rows == 1) run = Failed(run, "it fell");
-    reporter.ReportRuns({run});
+    const Finished one = Measured("Race/Horse/laps:" + std::to_string(rows));
+    Report(rows == 1 ? Failed(one, "it fell") : one);
     const Json document = ReadFile(path());
     EXPECT_EQ(document.At("benchmarks").items.size(), rows + 1);
     EXPECT_EQ(document.At("incomplete").text, "the run is still going, or was killed");
@@ -162,19 +173,63 @@ TEST_F(RunReporterTest, AnErrorRowHasItsStateAndReasonToo) {
   EXPECT_EQ(row.At("error_message").text, "it \"fell\"");
 }
 
-// Google Benchmark adds its own rows for repetitions.
-TEST_F(RunReporterTest, AnAggregateHasNeitherStateNorLabel) {
-  GoogleRun mean = InState(Measured("Race/Horse"), RowState::kInvalid, "it slipped");
-  mean.run_type = GoogleRun::RT_Aggregate;
-  mean.aggregate_name = "mean";
-  const Json row = Written(mean);
+// Google Benchmark's own rows for repetitions. Its coefficient of variation of a counter that is
+// always 0 is no number, and JSON has none for it.
+TEST_F(RunReporterTest, AnAggregateIsWrittenFromItsRun) {
+  RunReporter& reporter = Start();
+  GoogleRun cv = Measured("Race/Horse").run;
+  cv.run_type = GoogleRun::RT_Aggregate;
+  cv.aggregate_name = "cv";
+  cv.aggregate_unit = benchmark::StatisticUnit::kPercentage;
+  cv.real_accumulated_time = 0.25;
+  cv.counters["furlongs"] = 0.5;
+  cv.counters["skew_us"] = std::numeric_limits<double>::quiet_NaN();
+  reporter.ReportRuns({cv});
+  reporter.Finalize();
+  const Json row = ReadFile(path()).At("benchmarks").items.at(0);
+  EXPECT_EQ(row.At("name").text, "Race/Horse_cv");
+  EXPECT_EQ(row.At("run_name").text, "Race/Horse");
   EXPECT_EQ(row.At("run_type").text, "aggregate");
-  for (const char* member : {"state", "reason", "label"}) EXPECT_FALSE(row.Has(member)) << member;
+  EXPECT_EQ(row.At("aggregate_unit").text, "percentage");
+  EXPECT_EQ(row.At("real_time").number, 0.25) << "a share has no unit";
+  EXPECT_EQ(row.At("furlongs").number, 0.5);
+  for (const char* member : {"skew_us", "state", "reason", "label", "repetition_index"})
+    EXPECT_FALSE(row.Has(member)) << member;
+}
+
+// As Google Benchmark 1.7.1 and 1.8.3 write the members that they know.
+TEST_F(RunReporterTest, RowsHaveTheFormOfGoogleBenchmark) {
+  Finished one = Measured("Race/Horse");
+  one.row.time_ms.interval = {3, 5};
+  one.row.reason = "a finding";
+  const Finished failed = Failed(Measured("Race/Mule"), "it fell");
+  ResultJson json(table_);
+  const std::string head = R"(
+      "family_index": 0,
+      "per_family_instance_index": 0,
+      "run_name": "Race/Horse",
+      "run_type": "iteration",
+      "repetitions": 1,
+      "repetition_index": 0,
+      "threads": 1,
+)";
+  EXPECT_EQ(json.Runs({one.run}, {one.row}), R"(    {
+      "name": "Race/Horse",)" + head + R"(      "iterations": 2,
+      "real_time": 4.0000000000000000e+00,
+      "cpu_time": 0.0000000000000000e+00,
+      "time_unit": "ms",
+      "furlongs": 1.2000000000000000e+01,
+      "time_high_ms": 5.0000000000000000e+00,
+      "time_low_ms": 3.0000000000000000e+00,
+      "state": "ok",
+      "reason": "a finding"
+    })");
+  EXPECT_TRUE(json.Runs({failed.run}, {failed.row}).starts_with(",\n    {\n"));
 }
 
 TEST_F(RunReporterTest, OtherRanksNeitherWriteNorPrint) {
   RunReporter& reporter = Start(ConsoleFormat::kJson, false, 1);
-  reporter.ReportRuns({Measured("Race/Horse")});
+  Report(Measured("Race/Horse"));
   reporter.Finalize();
   reporter.Abandon("it rains");
   EXPECT_EQ(output_.Text(), "");
@@ -182,7 +237,7 @@ TEST_F(RunReporterTest, OtherRanksNeitherWriteNorPrint) {
 
 TEST_F(RunReporterTest, TheConsoleTakesTheSameJson) {
   RunReporter& reporter = Start(ConsoleFormat::kJson);
-  reporter.ReportRuns({InState(Measured("Race/Horse"), RowState::kSerialized, "it waited")});
+  Report(InState(Measured("Race/Horse"), RowState::kSerialized, "it waited"));
   reporter.Finalize();
   const Json document = JsonReader::Read(output_.Text());
   EXPECT_EQ(document.At("benchmarks").items.at(0).At("state").text, "serialized");
@@ -190,10 +245,9 @@ TEST_F(RunReporterTest, TheConsoleTakesTheSameJson) {
   EXPECT_FALSE(document.Has("incomplete"));
 }
 
-// Google Benchmark copies both as they are.
 TEST_F(RunReporterTest, TextsThatAreNotUtf8OrNotPrintableAreMadeSo) {
   RunReporter& reporter = Start();
-  reporter.ReportRuns({Failed(Measured("Race/Horse"), "a c\xe2\x82 cut \x1b[31mtext\x01")});
+  Report(Failed(Measured("Race/Horse"), "a c\xe2\x82 cut \x1b[31mtext\x01"));
   reporter.Finalize();
   const Json row = ReadFile(path()).At("benchmarks").items.at(0);
   EXPECT_EQ(row.At("error_message").text, "a c\xef\xbf\xbd cut  [31mtext ");
@@ -204,9 +258,9 @@ TEST_F(RunReporterTest, TextsThatAreNotUtf8OrNotPrintableAreMadeSo) {
 
 TEST_F(RunReporterTest, ARunThatEndsEarlyKeepsItsRowsAndSaysWhy) {
   RunReporter& reporter = Start();
-  reporter.ReportRuns({Measured("Race/Horse")});
+  Report(Measured("Race/Horse"));
   reporter.Stop();
-  reporter.ReportRuns({Measured("Race/Donkey")});
+  Report(Measured("Race/Donkey"));
   testing::internal::CaptureStderr();
   reporter.Abandon("the \"fence\" broke");
   EXPECT_NE(testing::internal::GetCapturedStderr().find("kept 1 finished rows"), std::string::npos);
@@ -241,7 +295,7 @@ TEST_F(RunReporterTest, AStuckScreenDoesNotKeepTheFileFromBeingClosed) {
   } stuck;
   RunReporter& reporter = Start(ConsoleFormat::kJson);
   std::streambuf* const before = std::cout.rdbuf(&stuck);
-  std::thread main([&] { reporter.ReportRuns({Measured("Race/Horse")}); });
+  std::thread main([&] { Report(Measured("Race/Horse")); });
   stuck.entered.get_future().wait();
   reporter.Stop();
   testing::internal::CaptureStderr();
@@ -262,7 +316,7 @@ TEST_F(RunReporterTest, AResultThatStandardOutputDoesNotTakeIsAnError) {
       RunReporter& reporter = Start(format, with_file);
       std::cout.setstate(std::ios::badbit);
       const auto run = [&] {
-        reporter.ReportRuns({Measured("Race/Horse")});
+        Report(Measured("Race/Horse"));
         EXPECT_TRUE(with_file || format == ConsoleFormat::kCsv) << "it would measure in vain";
         reporter.Finalize();
       };
@@ -275,7 +329,7 @@ TEST_F(RunReporterTest, AResultThatStandardOutputDoesNotTakeIsAnError) {
 
 TEST_F(RunReporterTest, JsonOnTheConsoleIsClosedToo) {
   RunReporter& reporter = Start(ConsoleFormat::kJson, false);
-  reporter.ReportRuns({Measured("Race/Horse")});
+  Report(Measured("Race/Horse"));
   reporter.Stop();
   reporter.Abandon("it rains");
   const Json document = JsonReader::Read(output_.Text());
@@ -286,11 +340,11 @@ TEST_F(RunReporterTest, JsonOnTheConsoleIsClosedToo) {
 // ---- The console
 
 TEST_F(RunReporterTest, ARowShowsTheLeadCountersOfItsFamily) {
-  GoogleRun run = Measured("Race/Horse/laps:2");
-  run.counters["cv"] = 0.5;
-  run.counters["GBps"] = 312.44;
-  run.counters["skew_us"] = 7;  // a fourth
-  EXPECT_EQ(Shown(run),
+  Finished one = Measured("Race/Horse/laps:2");
+  one.row.counters["cv"] = 0.5;
+  one.row.counters["GBps"] = 312.44;
+  one.row.counters["skew_us"] = 7;  // a fourth
+  EXPECT_EQ(Shown(one),
             "[1/7] Race/Horse/laps:2\n"
             "        4.000 ms  distance 12.00, bandwidth 312.4 GB/s, cv 0.50\n");
 }
@@ -315,19 +369,17 @@ TEST_F(RunReporterTest, ARowShowsItsStateAndReason) {
 }
 
 TEST_F(RunReporterTest, TheSlowestRankIsNamedIfKnown) {
-  GoogleRun run = Measured("Race/Horse");
-  run.counters["slowest_rank"] = 3;
-  EXPECT_NE(Shown(run).find("distance 12.00, slowest rank 3\n"), std::string::npos);
+  Finished one = Measured("Race/Horse");
+  one.row.counters["slowest_rank"] = 3;
+  EXPECT_NE(Shown(one).find("distance 12.00, slowest rank 3\n"), std::string::npos);
 }
 
 TEST_F(RunReporterTest, RepetitionsAreCountedBelowTheirName) {
   console_.repetitions = 2;
-  RunReporter& reporter = Start(ConsoleFormat::kText, false);
+  Start(ConsoleFormat::kText, false);
   const std::size_t before = output_.Text().size();
-  GoogleRun run = Measured("Race/Horse");
-  run.repetitions = 2;
-  for (run.repetition_index = 0; run.repetition_index < 2; ++run.repetition_index)
-    reporter.ReportRuns({run});
+  const Finished one = Measured("Race/Horse");
+  ReportAll({one, one});
   EXPECT_EQ(output_.Text().substr(before),
             "[1/7] Race/Horse\n"
             "        1 of 2: 4.000 ms  distance 12.00\n"
@@ -336,19 +388,17 @@ TEST_F(RunReporterTest, RepetitionsAreCountedBelowTheirName) {
 }
 
 TEST_F(RunReporterTest, ACounterShowsItsInterval) {
-  GoogleRun run = Measured("Race/Horse");
-  run.counters["furlongs_low"] = 11.99;
-  run.counters["furlongs_high"] = 12.07;
-  run.counters["time_low_ms"] = 3.5;
-  run.counters["time_high_ms"] = 4.45;
-  EXPECT_EQ(Shown(run), "[1/7] Race/Horse\n        4.000 ±0.50 ms  distance 12.00 -0.01 +0.07\n");
+  Finished one = Measured("Race/Horse");
+  one.row.counters["furlongs"].interval = {11.99, 12.07};
+  one.row.time_ms.interval = {3.5, 4.45};
+  EXPECT_EQ(Shown(one), "[1/7] Race/Horse\n        4.000 ±0.50 ms  distance 12.00 -0.01 +0.07\n");
 }
 
 TEST_F(RunReporterTest, NoisyRowsAreCountedAtTheEnd) {
   RunReporter& reporter = Make(ConsoleFormat::kText, false, 0);
   reporter.ReportContext({});
-  reporter.ReportRuns({Measured("Race/Horse")});
-  reporter.ReportRuns({InState(Measured("Race/Mule"), RowState::kNoisy, "known to ±50 % only")});
+  Report(Measured("Race/Horse"));
+  Report(InState(Measured("Race/Mule"), RowState::kNoisy, "known to ±50 % only"));
   reporter.Finalize();
   EXPECT_NE(output_.Text().find("1 of 2 rows are noisy and say why: "), std::string::npos)
       << output_.Text();
@@ -361,8 +411,8 @@ TEST_F(RunReporterTest, TimesAreShownInTheRequestedUnit) {
 
 TEST_F(RunReporterTest, ATerminalBreaksNamesAndTextsAndHasColours) {
   console_.screen = {.columns = 40, .is_terminal = false, .has_colour = true};
-  const GoogleRun run = InState(Measured("Race/Horse/laps:2"), RowState::kInvalid, "it slipped");
-  EXPECT_EQ(Shown(run),
+  const Finished one = InState(Measured("Race/Horse/laps:2"), RowState::kInvalid, "it slipped");
+  EXPECT_EQ(Shown(one),
             "[1/7] \033[32mRace/Horse/laps:2\033[0m\n"
             "        4.000 ms  distance 12.00  \033[31minvalid\033[0m: it slipped\n");
   console_.screen = {.columns = 40, .is_terminal = true, .has_colour = false};
@@ -382,7 +432,7 @@ TEST_F(RunReporterTest, ATerminalShowsTheRunningRow) {
   console_.planned = 2;
   RunReporter& reporter = Start(ConsoleFormat::kText, false);
   reporter.console()->Begin("Race/Horse");
-  reporter.ReportRuns({Measured("Race/Horse")});
+  Report(Measured("Race/Horse"));
   reporter.console()->Begin("Race/Donkey/with_a_name_that_is_far_too_long");
   // At once, and again each second with what is left then.
   const std::string line = "\r\033[K[2/2] Race/Donkey/w...  50 %  0:00 left\r";
@@ -399,11 +449,11 @@ TEST_F(RunReporterTest, ATerminalShowsTheRunningRow) {
 
 TEST_F(RunReporterTest, CountersStandInColumnsOnRequest) {
   console_.tabular = true;
-  RunReporter& reporter = Start(ConsoleFormat::kText, false);
+  Start(ConsoleFormat::kText, false);
   const std::size_t before = output_.Text().size();
-  reporter.ReportRuns({Measured("Race/Horse")});
-  reporter.ReportRuns({InState(Measured("Race/Donkey"), RowState::kInvalid, "it slipped")});
-  reporter.ReportRuns({Measured("Walk/Horse")});
+  Report(Measured("Race/Horse"));
+  Report(InState(Measured("Race/Donkey"), RowState::kInvalid, "it slipped"));
+  Report(Measured("Walk/Horse"));
   EXPECT_EQ(output_.Text().substr(before),
             "[1/7] Race/Horse\n"
             "    time ms   distance\n"
@@ -432,12 +482,12 @@ TEST_F(RunReporterTest, ColumnsThatDoNotFitStandBelowEachOther) {
 
 TEST_F(RunReporterTest, CsvHasAColumnForEachCounterOfAnyRow) {
   RunReporter& reporter = Start(ConsoleFormat::kCsv, false);
-  GoogleRun other = InState(Measured("Walk/Horse"), RowState::kInvalid, "the \"grey\" one");
-  other.counters.erase("furlongs");
-  other.counters["cv"] = 0.5;
-  reporter.ReportRuns({Measured("Race/Horse")});
-  reporter.ReportRuns({other});
-  reporter.ReportRuns({Failed(Measured("Race/Donkey"), "it fell")});
+  Finished other = InState(Measured("Walk/Horse"), RowState::kInvalid, "the \"grey\" one");
+  other.row.counters.erase("furlongs");
+  other.row.counters["cv"] = 0.5;
+  Report(Measured("Race/Horse"));
+  Report(other);
+  Report(Failed(Measured("Race/Donkey"), "it fell"));
   reporter.Finalize();
   EXPECT_EQ(output_.Text(),
             "name,real_time,time_unit,state,reason,cv,furlongs\n"
@@ -448,7 +498,7 @@ TEST_F(RunReporterTest, CsvHasAColumnForEachCounterOfAnyRow) {
 
 TEST_F(RunReporterTest, ARunThatEndsEarlyShowsTheTablesOfItsRows) {
   RunReporter& reporter = Start(ConsoleFormat::kText, false);
-  reporter.ReportRuns({Measured("Overlap/Horse+Donkey")});
+  Report(Measured("Overlap/Horse+Donkey"));
   reporter.Stop();
   reporter.Abandon("it rains");
   EXPECT_NE(output_.Text().find("\nOverlap pairs\n"), std::string::npos);
@@ -463,11 +513,11 @@ class MeasuredRowTest : public RunReporterTest {
     slow_.enqueue = [](Stream&) { std::this_thread::sleep_for(kSlow); };
     row_.name = "Race/Horse/laps:2";
     row_.settings = row_.settings.With("cache", "warm").With("cadence", "isolated");
-    row_.runs = [this] {
+    row_.runs = [this](const Settings&) {
       const WorkloadSpec spec = FakeSpec("Horse", WorkClass::kCompute, slow_);
       return std::vector<overlapbench::Run>{SoloRun(MakeWork(spec, {}), false)};
     };
-    row_.report = [this](const Measurement&, benchmark::UserCounters& counters) {
+    row_.report = [this](const Measurement&, Counters& counters) {
       counters["furlongs"] = 12;
       return remark_;
     };
@@ -481,7 +531,9 @@ class MeasuredRowTest : public RunReporterTest {
     Suite suite{{*device, TestRanks()}, options};
     benchmark::ClearRegisteredBenchmarks();
     Register(suite, row_);
-    RunReporter& reporter = Make(ConsoleFormat::kText, true, 0);
+    Progress progress(0, 1);
+    RunReporter reporter(progress, suite.finished, table_, {},
+                         std::make_unique<ResultFile>(path()));
     benchmark::RunSpecifiedBenchmarks(&reporter, ".");
     benchmark::ClearRegisteredBenchmarks();
     return ReadFile(path()).At("benchmarks").items.at(0);

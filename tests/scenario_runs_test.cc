@@ -176,7 +176,7 @@ void CheckSoloRuns(const std::vector<Run>& runs) {
 TEST_P(FamiliesTest, RunsAreSound) {
   for (const Benchmark& benchmark : benchmarks()) {
     SCOPED_TRACE(benchmark.name);
-    const auto runs = benchmark.runs();
+    const auto runs = benchmark.runs(benchmark.settings);
     CheckRuns(runs);
     CheckNamesOfWorks(runs);
     CheckSoloRuns(runs);
@@ -188,7 +188,7 @@ TEST_P(FamiliesTest, RunsAreSound) {
 TEST_P(FamiliesTest, RunsFitInMemory) {
   const std::size_t most = on_cuda() ? 100UL << 30 : 256UL << 20;
   for (const Benchmark& benchmark : benchmarks()) {
-    const Footprint footprint = FootprintOf(WorksOf(benchmark.runs()));
+    const Footprint footprint = FootprintOf(WorksOf(benchmark.runs(benchmark.settings)));
     EXPECT_LE(footprint.device_bytes, most) << benchmark.name;
     EXPECT_LE(footprint.host_bytes, most) << benchmark.name;
     const bool counts = !benchmark.name.starts_with("Launch/") &&
@@ -295,7 +295,8 @@ TEST_P(FamiliesTest, EveryFamilyHasTheDocumentedRuns) {
     if (benchmark.name.find("/chunks:auto") != std::string::npos)
       continue;  // the plain form is their first candidate: tensor_test.cc
     std::string names;
-    for (const auto& run : benchmark.runs()) names += (names.empty() ? "" : " ") + run.name;
+    for (const auto& run : benchmark.runs(benchmark.settings))
+      names += (names.empty() ? "" : " ") + run.name;
     EXPECT_EQ(names, ExpectedRuns(*expected, benchmark.name)) << benchmark.name;
   }
 }
@@ -457,7 +458,7 @@ TEST(SmallRows, HaveCorrectResultsAndReportOnlyDefinedCounters) {
     EXPECT_LT(session.max_rel_err(), 0.1);
     EXPECT_EQ(session.knob_fault(), "");
     const std::vector<Group> groups = {session.Measure(), session.Measure()};
-    benchmark::UserCounters counters;
+    Counters counters;
     ASSERT_NO_THROW(benchmark.report(Measurement(session, groups), counters));
     for (const auto& [name, counter] : counters)
       EXPECT_EQ(counter.value, counter.value) << name << " is not a number";

@@ -119,7 +119,7 @@ using Timings = std::map<std::string, Timing>;  // by run: one group
 struct Reported {
   RowState state = RowState::kOk;
   std::string reason;
-  std::map<std::string, double> counters;
+  Counters counters;
 };
 
 // It has these counters and no others.
@@ -173,15 +173,11 @@ class ScenarioReport {
     SetUp();
     std::vector<Group> groups;
     for (const Timings& timings : all) groups.push_back(GroupOf(timings));
-    benchmark::UserCounters counters;
+    Counters counters;
     const Remark remark = scenario_.report(Measurement(*session_, groups), counters);
-    Reported reported{remark.state, remark.reason, {}};
-    for (const auto& [name, counter] : counters) {
-      EXPECT_NE(table_.Find(CounterOf(name)), nullptr)
-          << name << " is not in the table of counters";
-      reported.counters[name] = counter.value;
-    }
-    return reported;
+    for (const auto& [name, figure] : counters)
+      EXPECT_NE(table_.Find(name), nullptr) << name << " is not in the table of counters";
+    return {remark.state, remark.reason, counters};
   }
 
  private:
@@ -244,8 +240,8 @@ class ScenarioReport {
   void SetUp() {
     if (session_ != nullptr) return;
     session_ = std::make_unique<Session>(
-        machine_,
-        Benchmark{scenario_.name, settings_, [this] { return FakeRuns(); }, scenario_.report});
+        machine_, Benchmark{scenario_.name, settings_,
+                            [this](const Settings&) { return FakeRuns(); }, scenario_.report});
     session_->SetUp(true);
   }
 

@@ -27,12 +27,12 @@ class SelfTestVerdict : public testing::Test {
                             .With("cache", "warm")
                             .With("cadence", "isolated"),
             .runs =
-                [this] {
+                [this](const Settings&) {
                   return std::vector{SoloRun(FakeWork("work", WorkClass::kCompute, nothing_))};
                 },
             .report =
-                [slowdowns = std::move(slowdowns), next = 0U](
-                    const Measurement&, benchmark::UserCounters& counters) mutable {
+                [slowdowns = std::move(slowdowns), next = 0U](const Measurement&,
+                                                              Counters& counters) mutable {
                   counters["slowdown"] =
                       slowdowns[std::min<std::size_t>(next++, slowdowns.size() - 1)];
                   return Remark();

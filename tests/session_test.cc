@@ -76,8 +76,10 @@ class SessionTest : public RanksOnEachBackend {
     const std::vector<Axis> axes = {
         ChoiceAxis("cache", "", {"cold", "warm"}, "warm"),
         ChoiceAxis("cadence", "", {"isolated", "streaming"}, "isolated")};
-    Benchmark benchmark{
-        .name = "Family/Row", .settings = SettingsOf(axes, values), .runs = runs, .report = {}};
+    Benchmark benchmark{.name = "Family/Row",
+                        .settings = SettingsOf(axes, values),
+                        .runs = [runs](const Settings&) { return runs(); },
+                        .report = {}};
     auto session = std::make_unique<Session>(Machine{device(), TestRanks()}, std::move(benchmark));
     session->SetUp(gate);
     session->WarmUp();
@@ -186,7 +188,9 @@ TEST_P(SessionTest, TheMemoryOfReferenceRunsMustFitToo) {
 
 TEST_P(SessionTest, AWrongResultOfAReferenceRunIsAnError) {
   talk_.fault = [] { return "element 3 is 1, expected 2"; };
-  EXPECT_EQ(RefusalOf([this] { return Runs{SoloRun(comm()), SoloRun(comp())}; }),
+  EXPECT_EQ(RefusalOf([this] {
+              return Runs{SoloRun(comm()), SoloRun(comp())};
+            }),
             "wrong result of COMM 'comm' in run 'comm': element 3 is 1, expected 2");
 }
 
@@ -588,7 +592,7 @@ TEST_P(SessionTest, AnEmptySampleHasTheRowsLanes) {
   Session session({counting, TestRanks()},
                   {.name = "Family/Row",
                    .settings = Settings().With("cache", "warm").With("cadence", "isolated"),
-                   .runs = [this] { return Pair(); },
+                   .runs = [this](const Settings&) { return Pair(); },
                    .report = {}});
   session.SetUp(kGate);
   session.WarmUp();
@@ -618,7 +622,7 @@ TEST_P(SessionTest, WarmsUpUntilTimesSettle) {
   const Benchmark benchmark{
       .name = "Family/Row",
       .settings = Settings().With("cache", "warm").With("cadence", "isolated"),
-      .runs = [this] { return Runs{SoloRun(comp(), kNoGate)}; },
+      .runs = [this](const Settings&) { return Runs{SoloRun(comp(), kNoGate)}; },
       .report = {}};
   Session session({device(), TestRanks()}, benchmark);
   session.SetUp(kNoGate);
@@ -637,7 +641,7 @@ TEST_P(SessionTest, WarmsUpForAsLongAsItIsTold) {
   const Benchmark benchmark{
       .name = "Family/Row",
       .settings = Settings().With("cache", "warm").With("cadence", "isolated"),
-      .runs = [this] { return Runs{SoloRun(comp(), kNoGate)}; },
+      .runs = [this](const Settings&) { return Runs{SoloRun(comp(), kNoGate)}; },
       .report = {}};
   Session session({device(), TestRanks()}, benchmark);
   session.SetUp(kNoGate);

@@ -574,7 +574,7 @@ class StepsTest : public TensorTest {
         if (!scenario.excluded(settings).empty()) continue;
         const std::string name = scenario.name + settings.NameSuffix();
         SCOPED_TRACE(name);
-        Session session(machine, {name, settings, [&] { return scenario.runs(settings); }, {}});
+        Session session(machine, {name, settings, scenario.runs, {}});
         EXPECT_NO_THROW(session.SetUp(true));
         EXPECT_LE(session.max_rel_err(), 0.1);
         ++rows;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -15,7 +16,6 @@
 #include "device/host/host_stream.h"
 #include "fake_workload.h"
 #include "fixtures/statistics.h"
-#include "report/row.h"
 #include "test_ranks.h"
 #include "tests/injection/faulty_device.h"
 
@@ -26,13 +26,18 @@ using std::chrono_literals::operator""ms;
 
 class Rows : public benchmark::BenchmarkReporter {
  public:
+  explicit Rows(FinishedRows& finished) : finished_(finished) {}
   bool ReportContext(const Context& /*context*/) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
-    for (const auto& run : runs) rows_.push_back(MakeRow(run));
+    runs_.insert(runs_.end(), runs.begin(), runs.end());
+    for (Row& row : finished_.Take(runs)) rows_.push_back(std::move(row));
   }
-  [[nodiscard]] const Row& last() const { return rows_.back(); }
+  [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
+  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
 
  private:
+  FinishedRows& finished_;
+  std::vector<Run> runs_;
   std::vector<Row> rows_;
 };
 
@@ -67,18 +72,34 @@ class TimedFixtureTest : public testing::Test {
     options_.budget = 1ms;
     row_.name = "Race/Horse";
     row_.settings = row_.settings.With("cache", "warm").With("cadence", "isolated");
-    row_.runs = [this] {
+    row_.runs = [this](const Settings&) {
       return std::vector{SoloRun(FakeWork("horse", WorkClass::kCompute, horse_), false)};
     };
-    row_.report = [](const Measurement&, benchmark::UserCounters&) { return Remark(); };
+    row_.report = [](const Measurement&, Counters&) { return Remark(); };
     Register(suite_, row_);
   }
   void TearDown() override { benchmark::ClearRegisteredBenchmarks(); }
 
   Row Measure() {
-    Rows rows;
+    Rows rows(suite_.finished);
     benchmark::RunSpecifiedBenchmarks(&rows, ".");
-    return rows.last();
+    return rows.rows().back();
+  }
+  // Makes the row choose among horses "0", "1" .... Each one's run may have the plain form before
+  // it.
+  void RaceOf(const std::vector<Behaviour*>& horses, Behaviour* plain = nullptr) {
+    for (std::size_t i = 0; i < horses.size(); ++i)
+      row_.candidates.push_back(row_.settings.With("horse", std::to_string(i)));
+    row_.runs = [horses, plain](const Settings& settings) {
+      const auto run = [](const std::string& name, Behaviour& does) {
+        return SoloRun(FakeWork(name, WorkClass::kCompute, does), false);
+      };
+      std::vector<overlapbench::Run> runs;
+      if (plain != nullptr) runs.push_back(run("plain", *plain));
+      const std::string& horse = settings.Text("horse");
+      runs.push_back(run(horse, *horses.at(std::stoul(horse))));
+      return runs;
+    };
   }
   static bool OnLastRank() { return TestRanks().rank() == TestRanks().size() - 1; }
 
@@ -110,6 +131,36 @@ TEST_F(TimedFixtureTest, ARowWithoutFaultIsValid) {
   EXPECT_LT(row.state, RowState::kInvalid) << row.reason;
   EXPECT_EQ(row.Counter("valid"), 1);
   EXPECT_EQ(suite_.error_rows, 0);
+}
+
+// Its aggregates of repetitions are Google Benchmark's; nothing else goes through its State.
+TEST_F(TimedFixtureTest, GoogleBenchmarkHasTheNumbersOfARow) {
+  Rows rows(suite_.finished);
+  benchmark::RunSpecifiedBenchmarks(&rows, ".");
+  ASSERT_EQ(rows.rows().size(), 1U);
+  const Row& row = rows.rows()[0];
+  const benchmark::BenchmarkReporter::Run& run = rows.runs().at(0);
+  const std::map<std::string, double> numbers(run.counters.begin(), run.counters.end());
+  EXPECT_EQ(numbers, NumbersOf(row));
+  EXPECT_DOUBLE_EQ(run.GetAdjustedRealTime(), row.time_ms);
+  EXPECT_EQ(run.report_label, "");
+}
+
+TEST_F(TimedFixtureTest, AnObserverIsToldOfEveryRowAndRepetition) {
+  class Notes : public RowObserver {
+   public:
+    void Begin(const std::string& name) override { text += name; }
+    void EndRepetition() override { text += " +"; }
+    std::string text;
+  } notes;
+  suite_.observer = &notes;
+  Measure();
+  Measure();
+  EXPECT_EQ(notes.text, "Race/Horse + +") << "its session is kept";
+  suite_.session.reset();
+  horse_.fault = [] { return "it is a mule"; };
+  Measure();
+  EXPECT_EQ(notes.text, "Race/Horse + +Race/Horse +");
 }
 
 // Its interval may also be wide: it takes microseconds.
@@ -145,14 +196,13 @@ TEST_F(TimedFixtureTest, AWideIntervalMakesARowNoisy) {
   EXPECT_GT(row.Counter("margin_pct"), 25);
   EXPECT_GT(row.Counter("samples"), 10);
   EXPECT_EQ(row.Counter("valid"), 1);
-  EXPECT_LT(row.Counter("time_low_ms"), row.time_ms);
-  EXPECT_GT(row.Counter("time_high_ms"), row.time_ms);
+  const Interval interval = row.time_ms.interval.value_or(Interval{});
+  EXPECT_LT(interval.low, row.time_ms);
+  EXPECT_GT(interval.high, row.time_ms);
 }
 
 TEST_F(TimedFixtureTest, ANoisyRowKeepsWhatWasFound) {
-  row_.report = [](const Measurement&, benchmark::UserCounters&) {
-    return Remark::Finding("the horse limps");
-  };
+  row_.report = [](const Measurement&, Counters&) { return Remark::Finding("the horse limps"); };
   benchmark::ClearRegisteredBenchmarks();
   Register(suite_, row_);
   horse_.enqueue = [count = 0](Stream&) mutable {
@@ -185,15 +235,9 @@ TEST_F(TimedFixtureTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
   Behaviour slow;
   slow.enqueue = [](Stream&) { std::this_thread::sleep_for(40ms); };
   horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(1ms); };
-  for (Behaviour* behaviour : {&slow, &horse_, &slow}) {
-    const std::string name = std::to_string(row_.candidates.size());
-    row_.candidates.push_back(
-        {row_.settings.With("horse", name), [name, behaviour] {
-           return std::vector{SoloRun(FakeWork(name, WorkClass::kCompute, *behaviour), false)};
-         }});
-  }
+  RaceOf({&slow, &horse_, &slow});
   std::string chosen;
-  row_.report = [&](const Measurement& measurement, benchmark::UserCounters&) {
+  row_.report = [&](const Measurement& measurement, Counters&) {
     chosen = measurement.settings().Text("horse");
     return Remark();
   };
@@ -218,17 +262,9 @@ TEST_F(TimedFixtureTest, AChoiceSlowerThanThePlainFormIsReplacedByIt) {
   first.enqueue = [](Stream&) { std::this_thread::sleep_for(4ms); };
   Behaviour second;
   second.enqueue = [&](Stream&) { std::this_thread::sleep_for(is_tired ? 40ms : 1ms); };
-  for (Behaviour* behaviour : {&first, &second}) {
-    const std::string name = std::to_string(row_.candidates.size());
-    row_.candidates.push_back({row_.settings.With("horse", name), [name, behaviour, &plain] {
-                                 const auto run = [](const std::string& of, Behaviour& does) {
-                                   return SoloRun(FakeWork(of, WorkClass::kCompute, does), false);
-                                 };
-                                 return std::vector{run("plain", plain), run(name, *behaviour)};
-                               }});
-  }
+  RaceOf({&first, &second}, &plain);
   std::string chosen;
-  row_.report = [&](const Measurement& measurement, benchmark::UserCounters&) {
+  row_.report = [&](const Measurement& measurement, Counters&) {
     chosen = measurement.settings().Text("horse");
     return Remark();
   };
@@ -243,17 +279,6 @@ TEST_F(TimedFixtureTest, AChoiceSlowerThanThePlainFormIsReplacedByIt) {
   EXPECT_EQ(choice(), "1") << "nothing that it must not lose to";
   row_.plain_run = "plain";
   EXPECT_EQ(choice(), "0");
-}
-
-// A candidate whose row has the plain form before its own run.
-Candidate CandidateOf(const Settings& settings, const std::string& name, Behaviour& plain,
-                      Behaviour& own) {
-  return {settings.With("horse", name), [name, &plain, &own] {
-            const auto run = [](const std::string& of, Behaviour& does) {
-              return SoloRun(FakeWork(of, WorkClass::kCompute, does), false);
-            };
-            return std::vector{run("plain", plain), run(name, own)};
-          }};
 }
 
 // Google Benchmark may ask for one sample: it decides nothing.
@@ -271,11 +296,10 @@ TEST_F(TimedFixtureTest, OneSampleDoesNotDropTheWinner) {
     is_tired = true;
     std::this_thread::sleep_for(4ms);
   };
-  row_.candidates = {CandidateOf(row_.settings, "0", steady, first),
-                     CandidateOf(row_.settings, "1", steady, second)};
+  RaceOf({&first, &second}, &steady);
   row_.plain_run = "plain";
   std::string chosen;
-  row_.report = [&](const Measurement& measurement, benchmark::UserCounters&) {
+  row_.report = [&](const Measurement& measurement, Counters&) {
     chosen = measurement.settings().Text("horse");
     return Remark();
   };
@@ -299,13 +323,7 @@ TEST_F(TimedFixtureTest, CandidatesThatDoNotFitTogetherRaceOneByOne) {
   Behaviour too_large;
   slow.footprint.device_bytes = horse_.footprint.device_bytes = most / 5 * 3;
   too_large.footprint.device_bytes = 2 * most;
-  for (Behaviour* behaviour : {&slow, &too_large, &horse_}) {
-    const std::string name = std::to_string(row_.candidates.size());
-    row_.candidates.push_back(
-        {row_.settings.With("horse", name), [name, behaviour] {
-           return std::vector{SoloRun(FakeWork(name, WorkClass::kCompute, *behaviour), false)};
-         }});
-  }
+  RaceOf({&slow, &too_large, &horse_});
   benchmark::ClearRegisteredBenchmarks();
   Register(suite_, row_);
   const Row row = Measure();
@@ -330,7 +348,7 @@ TEST_F(TimedFixtureTest, ARepetitionHasItsOwnSamples) {
 
 // JSON has no NaN and no infinity.
 TEST_F(TimedFixtureTest, ACounterThatIsNoNumberIsNotReported) {
-  row_.report = [](const Measurement&, benchmark::UserCounters& counters) {
+  row_.report = [](const Measurement&, Counters& counters) {
     counters["furlongs"] = std::numeric_limits<double>::quiet_NaN();
     counters["hands"] = std::numeric_limits<double>::infinity();
     counters["legs"] = 4;

@@ -58,7 +58,7 @@ class UserRowsTest : public testing::Test {
     session.WarmUp();
     compared_in_quiet_ = session.quiet(session.runs().size() - 1).has_value();
     const std::vector<Group> groups = {session.Measure(), session.Measure(), session.Measure()};
-    benchmark::UserCounters counters;
+    Counters counters;
     return session.benchmark().report(Measurement(session, groups), counters);
   }
 

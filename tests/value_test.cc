@@ -8,7 +8,7 @@ namespace {
 
 std::string Shown(double value, double low, double high, int decimals = 2, double factor = 1) {
   Row row;
-  row.counters = {{"slowdown", value}, {"slowdown_low", low}, {"slowdown_high", high}};
+  row.counters["slowdown"] = {value, Interval{low, high}};
   return ShownNumber(row, "slowdown", decimals, factor);
 }
 
@@ -30,7 +30,7 @@ TEST(ShownNumber, HasNoReachWithoutAWidth) {
   EXPECT_EQ(Shown(2, 2, 2), "2.00");
   EXPECT_EQ(Shown(2, 2.5, 2), "2.00") << "an interval that does not hold its number";
   Row row;
-  row.counters = {{"slowdown", 2}, {"slowdown_high", 3}};
+  row.counters["slowdown"] = 2;
   EXPECT_EQ(ShownNumber(row, "slowdown", 2, 1), "2.00");
 }
 

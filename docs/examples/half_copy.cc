@@ -23,7 +23,7 @@ std::vector<Run> HalfCopyRuns(const WorkloadSpec& copy_spec, const WorkloadSpec&
   return WithSoloRuns(run);
 }
 
-Remark ReportHalfCopy(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportHalfCopy(const Measurement& measurement, Counters& counters) {
   const Series copy_ms = measurement.Total_ms("copy");
   const Series alone_ms = copy_ms + measurement.Total_ms("compute");
   ReportBound(measurement, counters);
