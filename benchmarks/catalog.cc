@@ -28,7 +28,7 @@ using Specs = std::vector<WorkloadSpec>;
   extern Family function(); \
   all.push_back(function());
 
-void FillRegistry(Registry& registry, Machine& machine) {
+void FillRegistry(Registry& registry, Machine& machine){
 #include "comm/comm.def"
 #include "kernels/kernels.def"
 }
@@ -78,9 +78,9 @@ void AddWorkloads(CounterTable& table, const Registry& registry) {
   }
 }
 
-Plan MakePlan(const Catalog& catalog, const CounterTable& table,
-              const std::vector<AxisOverride>& overrides, const std::vector<std::string>& pairs) {
-  Plan plan(table, overrides);
+Plan MakePlan(const Catalog& catalog, const std::vector<AxisOverride>& overrides,
+              const std::vector<std::string>& pairs) {
+  Plan plan(overrides);
   for (const std::string& pair : pairs) plan.Add(OverlapPair(catalog, pair));
   if (!pairs.empty()) {
     plan.RequireKnownAxes();

@@ -20,9 +20,8 @@ CounterTable AllCounters();
 void AddWorkloads(CounterTable& table, const Registry& registry);
 // Plans every family's scenarios, or only those of `pairs` (pair.h) if there are any. Throws
 // UsageError for an unknown axis or workload, and for values that no scenario accepts. The registry
-// and the table must outlive the plan.
-Plan MakePlan(const Catalog& catalog, const CounterTable& table,
-              const std::vector<AxisOverride>& overrides,
+// must outlive the plan.
+Plan MakePlan(const Catalog& catalog, const std::vector<AxisOverride>& overrides,
               const std::vector<std::string>& pairs = {});
 
 }  // namespace overlapbench

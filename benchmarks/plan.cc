@@ -49,44 +49,29 @@ std::vector<std::string> DescribeUnavailable(const Plan& plan, const NameFilter&
   return lines;
 }
 
-// The scenario's report, which throws Error for a counter that is not in the table.
-auto Checked(const std::shared_ptr<const Scenario>& scenario, const CounterTable& table) {
-  return [scenario, &table](const Measurement& measurement, Counters& counters) {
-    Remark remark = scenario->report(measurement, counters);
-    for (const auto& [name, value] : counters) {
-      if (table.Find(name) != nullptr) continue;
-      throw Error(
-          fmt::format("{} reports '{}', which its family does not define", scenario->name, name));
-    }
-    return remark;
-  };
-}
-
 }  // namespace
 
-void Plan::Add(const Scenario& scenario) {
-  auto own = std::make_shared<Scenario>(scenario);
-  AppendAxes(own->axes, SampleAxes());
-  Know(own->axes);
-  if (!own->missing.empty()) {
-    unavailable_.push_back({own->name, own->missing});
+void Plan::Add(Scenario scenario) {
+  AppendAxes(scenario.axes, SampleAxes());
+  Know(scenario.axes);
+  if (!scenario.missing.empty()) {
+    unavailable_.push_back({scenario.name, scenario.missing});
     return;
   }
-  std::vector<Axis> axes = own->axes;
-  if (const std::string reason = Replace(axes); !reason.empty()) {
-    unavailable_.push_back({own->name, reason});
+  if (const std::string reason = Replace(scenario.axes); !reason.empty()) {
+    unavailable_.push_back({scenario.name, reason});
     return;
   }
-  for (const Settings& settings : Combinations(axes)) AddRow(own, settings);
+  for (const Settings& settings : Combinations(scenario.axes)) AddRow(scenario, settings);
 }
 
-void Plan::AddRow(const std::shared_ptr<const Scenario>& scenario, const Settings& settings) {
-  const std::string name = scenario->name + settings.NameSuffix();
+void Plan::AddRow(const Scenario& scenario, const Settings& settings) {
+  const std::string name = scenario.name + settings.NameSuffix();
   std::vector<Settings> candidates;
   std::string reason;
   try {
-    for (const Settings& one : CandidatesOf(*scenario, settings)) {
-      const std::string excluded = WhyExcluded(*scenario, one);
+    for (const Settings& one : CandidatesOf(scenario, settings)) {
+      const std::string excluded = WhyExcluded(scenario, one);
       if (reason.empty()) reason = excluded;
       if (excluded.empty()) candidates.push_back(one);
     }
@@ -102,7 +87,7 @@ void Plan::AddRow(const std::shared_ptr<const Scenario>& scenario, const Setting
   const Settings chosen = candidates.front();
   if (candidates.size() == 1) candidates.clear();
   benchmarks_.push_back(
-      {name, chosen, scenario->runs, Checked(scenario, table_), candidates, scenario->plain_run});
+      {name, chosen, scenario.runs, scenario.report, candidates, scenario.plain_run});
 }
 
 std::string Plan::Replace(std::vector<Axis>& axes) {

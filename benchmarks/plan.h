@@ -6,7 +6,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,11 +17,9 @@ namespace overlapbench {
 
 class Plan {
  public:
-  // `table` must outlive the plan: a row that reports a counter that is not in it is an error.
-  Plan(const CounterTable& table, std::vector<AxisOverride> overrides)
-      : table_(table), overrides_(std::move(overrides)) {}
+  explicit Plan(std::vector<AxisOverride> overrides) : overrides_(std::move(overrides)) {}
 
-  void Add(const Scenario& scenario);
+  void Add(Scenario scenario);
   // Adds axes of something that has no scenario here to the known ones.
   void Know(const std::vector<Axis>& axes) { AppendAxes(axes_, axes); }
   // Throws UsageError for an unknown axis, and for values that no scenario accepts. Call this after
@@ -45,9 +42,8 @@ class Plan {
   [[nodiscard]] std::string HintAtNames(const AxisOverride& one) const;
   // Gives the axes the values that the user chose. Returns why an axis does not accept them, or "".
   std::string Replace(std::vector<Axis>& axes);
-  void AddRow(const std::shared_ptr<const Scenario>& scenario, const Settings& settings);
+  void AddRow(const Scenario& scenario, const Settings& settings);
 
-  const CounterTable& table_;
   std::vector<AxisOverride> overrides_;
   std::vector<Axis> axes_;
   std::set<std::string> taken_;                 // the overrides that some scenario accepts

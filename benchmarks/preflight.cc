@@ -24,7 +24,7 @@ class HostPlan {
   [[nodiscard]] const Registry& registry() const { return registry_; }
   [[nodiscard]] Plan With(const std::vector<AxisOverride>& axes,
                           const std::vector<std::string>& pairs) const {
-    return MakePlan({registry_, *device_, machine_}, table_, axes, pairs);
+    return MakePlan({registry_, *device_, machine_}, axes, pairs);
   }
 
  private:
@@ -33,7 +33,6 @@ class HostPlan {
   std::unique_ptr<Device> device_ = OpenHostDevice(1);
   Machine machine_{*device_, ranks_};
   Registry registry_;
-  CounterTable table_ = AllCounters();
 };
 
 // The folder of --trace_out for as long as it lives, and longer only if it was there before.

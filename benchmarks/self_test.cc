@@ -32,9 +32,9 @@ double MeasuredSlowdown(Suite& suite, const Benchmark& benchmark) {
 
 }  // namespace
 
-std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog, const CounterTable& table) {
+std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog) {
   std::vector<Benchmark> known;
-  const Plan plan = MakePlan(catalog, table, {{"cache", "warm"}}, {});
+  const Plan plan = MakePlan(catalog, {{"cache", "warm"}}, {});
   for (const Benchmark& benchmark : plan.benchmarks())
     if (benchmark.name.starts_with(kPair)) known.push_back(benchmark);
   return known;

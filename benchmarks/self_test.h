@@ -19,8 +19,8 @@ struct SelfTest {
   std::string text;  // for the result's context: "passed: slowdown 1.00 of 1.00, 1.50 of 1.50"
 };
 
-// The rows of two delays, whatever axes the user chose. Catalog and table must outlive them.
-std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog, const CounterTable& table);
+// The rows of two delays, whatever axes the user chose. The catalog must outlive them.
+std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog);
 
 // Called by all ranks together, who get the same verdict. Takes about a second if nothing is wrong.
 // Without known rows the test is left out. Ranks that share a GPU fail it unmeasured. After a

@@ -106,9 +106,8 @@ void Measuring::Prepare() {
   InitializeGoogleBenchmark(options_, flags_);
   const FirstLook first_look = LookAround(suite_->machine);
   AddContext(*suite_,
-             options_.self_test
-                 ? RunSelfTest(*suite_, KnownBenchmarks(own_rows_->catalog(), table_))
-                 : SelfTest{true, "left out"},
+             options_.self_test ? RunSelfTest(*suite_, KnownBenchmarks(own_rows_->catalog()))
+                                : SelfTest{true, "left out"},
              first_look);
 }
 
@@ -152,12 +151,12 @@ std::string Measuring::Measure(const UserRow& row) {
   return Measure([&] {
     registry.emplace(RegistryOf(row, calls_));
     catalog.emplace(*registry, *device_, suite_->machine);
-    return BenchmarkOf(row, *catalog, table_, calls_);
+    return BenchmarkOf(row, *catalog, calls_);
   });
 }
 
 std::string Measuring::Measure(const std::string& name) {
-  return Measure([&] { return own_rows_->Find(name, table_); });
+  return Measure([&] { return own_rows_->Find(name); });
 }
 
 std::string Measuring::Measure(const std::function<Benchmark()>& find) {

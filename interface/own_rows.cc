@@ -49,9 +49,9 @@ OwnRows::OwnRows(Machine& machine)
       catalog_{registry_, machine.device, machine},
       scenarios_(AllScenarios(catalog_)) {}
 
-Benchmark OwnRows::Find(const std::string& name, const CounterTable& table) const {
+Benchmark OwnRows::Find(const std::string& name) const {
   const std::string known = ScenarioOf(name);
-  Plan plan(table, AxesOf(name.substr(known.size())));
+  Plan plan(AxesOf(name.substr(known.size())));
   for (const Scenario& scenario : scenarios_) {
     if (scenario.name == known) plan.Add(scenario);
   }

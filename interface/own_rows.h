@@ -24,7 +24,7 @@ class OwnRows {
   [[nodiscard]] const Catalog& catalog() const { return catalog_; }
   // The row of that name. Throws UsageError, with the nearest names, if no row or several rows
   // match.
-  [[nodiscard]] Benchmark Find(const std::string& name, const CounterTable& table) const;
+  [[nodiscard]] Benchmark Find(const std::string& name) const;
 
  private:
   [[nodiscard]] std::string ScenarioOf(const std::string& name) const;

@@ -238,12 +238,11 @@ Registry RegistryOf(const UserRow& row, CallLog& log) {
   return registry;
 }
 
-Benchmark BenchmarkOf(const UserRow& row, const Catalog& catalog, const CounterTable& table,
-                      CallLog& log) {
+Benchmark BenchmarkOf(const UserRow& row, const Catalog& catalog, CallLog& log) {
   Scenario scenario = ScenarioOfRow(row, catalog);
   if (row.nothing.callbacks.enqueue != nullptr)
     scenario = Watched(std::move(scenario), row.nothing, log, catalog.on_host());
-  Plan plan(table, row.axes);
+  Plan plan(row.axes);
   plan.Add(scenario);
   plan.RequireKnownAxes();
   if (!plan.unavailable().empty())

@@ -42,7 +42,6 @@ Registry RegistryOf(const UserRow& row, CallLog& log);
 
 // The row's benchmark. The catalog must contain the workloads of RegistryOf(row), and outlive the
 // benchmark. Throws UsageError if there is no such row here.
-Benchmark BenchmarkOf(const UserRow& row, const Catalog& catalog, const CounterTable& table,
-                      CallLog& log);
+Benchmark BenchmarkOf(const UserRow& row, const Catalog& catalog, CallLog& log);
 
 }  // namespace overlapbench

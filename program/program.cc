@@ -91,14 +91,14 @@ int Run(Watchdog& watchdog, Ranks& ranks, ProgramHooks& hooks, const CommandLine
   CounterTable table = AllCounters();
   AddWorkloads(table, registry);
   const Catalog catalog{registry, *device, machine};
-  const Plan plan = MakePlan(catalog, table, options.axes, options.pairs);
+  const Plan plan = MakePlan(catalog, options.axes, options.pairs);
   Selection selection = Select(plan, options.filter);
   if (!options.list_axes) RequireSomething(plan, selection, options.filter);
   if (!options.inject_delay.empty()) RequireInjectable(options.inject_delay, registry);
   if (ranks.is_root()) ShowPlan(options, registry, plan, selection);
   if (options.list_axes || options.list_tests || options.dry_run) return 0;
   std::vector<Benchmark> known;
-  if (options.self_test) known = KnownBenchmarks(catalog, table);
+  if (options.self_test) known = KnownBenchmarks(catalog);
   if (!options.inject_delay.empty()) {
     InjectDelay(options.inject_delay, registry, selection.benchmarks);
     InjectDelayIfAny(options.inject_delay, registry, known);

@@ -107,6 +107,7 @@ std::string ResultJson::Begin(const benchmark::BenchmarkReporter::Context& conte
 }
 
 std::string ResultJson::Runs(const std::vector<GoogleRun>& runs, const std::vector<Row>& rows) {
+  for (const Row& row : rows) RequireDefined(row);
   std::string text;
   auto row = rows.begin();
   for (const GoogleRun& run : runs) {
@@ -114,6 +115,13 @@ std::string ResultJson::Runs(const std::vector<GoogleRun>& runs, const std::vect
     text += run.run_type == GoogleRun::RT_Aggregate ? ObjectOf(run) : ObjectOf(run, *row++);
   }
   return text;
+}
+
+void ResultJson::RequireDefined(const Row& row) const {
+  for (const auto& [name, figure] : row.counters) {
+    if (table_.Find(name) != nullptr) continue;
+    throw Error(fmt::format("{} reports '{}', which its family does not define", row.name, name));
+  }
 }
 
 std::string ResultJson::End() { return "\n  ]\n}\n"; }

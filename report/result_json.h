@@ -24,7 +24,8 @@ class ResultJson {
 
   // Each is called in turn: the beginning once, runs any number of times, the end once.
   std::string Begin(const benchmark::BenchmarkReporter::Context& context);
-  // `rows`: one for each run that is not an aggregate.
+  // `rows`: one for each run that is not an aggregate. Throws Error if a row has a counter that is
+  // not in the table.
   std::string Runs(const std::vector<benchmark::BenchmarkReporter::Run>& runs,
                    const std::vector<Row>& rows);
   static std::string End();
@@ -32,6 +33,8 @@ class ResultJson {
   static std::string Incomplete(const std::string& reason);
 
  private:
+  void RequireDefined(const Row& row) const;
+
   const CounterTable& table_;
   bool has_rows_ = false;
 };

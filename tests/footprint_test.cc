@@ -50,9 +50,8 @@ TEST(FootprintTest, CoversTheAllocationsOfARowsWorks) {
   Machine machine{device, TestRanks()};
   Registry registry;
   FillRegistry(registry, machine);
-  const CounterTable table = AllCounters();
   const Plan plan = MakePlan(
-      {registry, device, machine}, table,
+      {registry, device, machine},
       {{"bytes", "1M"}, {"place", "out,in"}, {"precision", "fp32,bf16"}, {"offset", "0,3"}});
   ASSERT_GT(plan.benchmarks().size(), 50U);
   for (const Benchmark& benchmark : plan.benchmarks()) {

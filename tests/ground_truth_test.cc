@@ -75,7 +75,7 @@ class GroundTruthTest : public RanksOnEachBackend {
   // The first row of this scenario, at these values.
   void OpenRow(const std::string& scenario, const Values& values) {
     const Catalog catalog{registry_, device(), *machine_};
-    Plan plan(table_, {});
+    Plan plan({});
     for (const Family& family : AllFamilies()) {
       for (Scenario& one : family.scenarios(catalog)) {
         if (one.name != scenario) continue;
@@ -178,7 +178,6 @@ class GroundTruthTest : public RanksOnEachBackend {
  private:
   std::unique_ptr<Machine> machine_;
   Registry registry_;
-  CounterTable table_ = AllCounters();
   std::unique_ptr<Session> session_;
 };
 INSTANTIATE_ON_EACH_BACKEND(GroundTruthTest);

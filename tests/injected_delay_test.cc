@@ -31,7 +31,7 @@ class InjectedDelayTest : public testing::Test {
     };
     registry_.Add(delay);
     for (const auto* name : {"Copy/Work/n:1/cache:cold", "Copy/Work/n:2/cache:cold"})
-      benchmarks_.push_back({name, {}, [this] { return Runs(); }, {}});
+      benchmarks_.push_back({name, {}, [this](const Settings&) { return Runs(); }, {}});
   }
 
   // A workload in parts that logs what is enqueued.

@@ -26,7 +26,7 @@ class Families {
         device_(on_gpu_ ? PosingDevice::H200() : std::make_unique<PosingDevice>()),
         progress_(size - 1, size),
         ranks_({.rank = size - 1, .size = size}, progress_),
-        plan_(table_, std::move(overrides)) {
+        plan_(std::move(overrides)) {
     if (!on_gpu_) FillRegistry(registry_, machine_);
     const Registry& workloads = on_gpu_ ? all_ = AllWorkloads(machine_) : registry_;
     for (Scenario& scenario : AllScenarios({workloads, *device_, machine_})) {
@@ -53,7 +53,6 @@ class Families {
   Machine machine_{*device_, ranks_};
   Registry registry_;
   Registry all_;
-  CounterTable table_ = AllCounters();
   Plan plan_;
 };
 

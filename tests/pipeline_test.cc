@@ -55,7 +55,7 @@ class PipelineTest : public RanksOnEachBackend {
 
   // The rows whose names begin so, at these values.
   std::vector<Benchmark> Rows(const std::string& begin, const std::vector<AxisOverride>& values) {
-    plan_ = std::make_unique<Plan>(MakePlan({registry_, device(), *machine_}, table_, values));
+    plan_ = std::make_unique<Plan>(MakePlan({registry_, device(), *machine_}, values));
     std::vector<Benchmark> rows;
     for (const Benchmark& row : plan_->benchmarks())
       if (row.name.starts_with(begin)) rows.push_back(row);
@@ -77,7 +77,6 @@ class PipelineTest : public RanksOnEachBackend {
  private:
   std::unique_ptr<Machine> machine_;
   Registry registry_;
-  CounterTable table_ = AllCounters();
   std::unique_ptr<Plan> plan_;
 };
 INSTANTIATE_ON_EACH_BACKEND(PipelineTest);

@@ -46,7 +46,7 @@ std::string TextOf(const std::function<void()>& refused) {
 
 class PlanTest : public testing::Test {
  protected:
-  Plan With(std::vector<AxisOverride> overrides) const { return {table_, std::move(overrides)}; }
+  static Plan With(std::vector<AxisOverride> overrides) { return Plan(std::move(overrides)); }
   Scenario PairOf(const char* comm, const char* comp, const Values& values = {}) const {
     return ScenarioOf(std::string("Overlap/") + comm + "+" + comp, {&Find(comm), &Find(comp)},
                       values);
@@ -62,7 +62,6 @@ class PlanTest : public testing::Test {
   }
 
   Registry registry_ = SmallRegistry();
-  CounterTable table_;
 };
 
 TEST_F(PlanTest, NamesEveryCombination) {
@@ -260,42 +259,6 @@ TEST_F(PlanTest, MakesTheRunsOfARowAtItsSettings) {
   ASSERT_EQ(plan.benchmarks().size(), 2U);
   for (const Benchmark& one : plan.benchmarks())
     EXPECT_EQ(one.runs(one.settings).back().name, one.settings.Text("count")) << one.name;
-}
-
-// What a row reports under `counter`, or throws.
-class PlanReportTest : public PlanTest {
- protected:
-  double Report(const std::string& counter) {
-    Scenario scenario = Alone("Even");
-    scenario.report = [counter](const Measurement&, Counters& counters) {
-      counters[counter] = 7;
-      return Remark::Finding("reported");
-    };
-    Plan plan = With({});
-    plan.Add(scenario);
-    const auto device = OpenHostDevice(1);
-    const Session session({*device, TestRanks()}, plan.benchmarks().at(0));
-    Counters counters;
-    const std::vector<Group> groups;
-    EXPECT_EQ(plan.benchmarks()[0].report(Measurement(session, groups), counters).reason,
-              "reported");
-    return counters[counter];
-  }
-};
-
-TEST_F(PlanReportTest, MaySetCountersOfTheTable) {
-  EXPECT_EQ(Report("GBps"), 7);
-  table_.Add(Counter{"furlongs", "", Better::kLower, Range::kPositive, "furlongs", "length"});
-  EXPECT_EQ(Report("furlongs"), 7);
-}
-
-TEST_F(PlanReportTest, MaySetNoUndefinedCounters) {
-  try {
-    Report("furlongs");
-    FAIL() << "a counter that nobody defines was taken";
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "Compute/Even reports 'furlongs', which its family does not define");
-  }
 }
 
 class SelectTest : public PlanTest {

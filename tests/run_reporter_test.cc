@@ -227,6 +227,18 @@ TEST_F(RunReporterTest, RowsHaveTheFormOfGoogleBenchmark) {
   EXPECT_TRUE(json.Runs({failed.run}, {failed.row}).starts_with(",\n    {\n"));
 }
 
+TEST_F(RunReporterTest, ARowMayHaveNoUndefinedCounters) {
+  Start();
+  Finished one = Measured("Race/Horse");
+  one.row.counters["hands"] = 16;
+  try {
+    Report(one);
+    FAIL() << "a counter that nobody defines was taken";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "Race/Horse reports 'hands', which its family does not define");
+  }
+}
+
 TEST_F(RunReporterTest, OtherRanksNeitherWriteNorPrint) {
   RunReporter& reporter = Start(ConsoleFormat::kJson, false, 1);
   Report(Measured("Race/Horse"));

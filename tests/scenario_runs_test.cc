@@ -26,7 +26,7 @@ class Families {
       : device_(backend == Backend::kCuda ? PosingDevice::H200()
                                           : std::make_unique<PosingDevice>()),
         registry_(Workloads(backend)),
-        plan_(MakePlan({registry_, *device_, machine_}, table_, overrides)) {}
+        plan_(MakePlan({registry_, *device_, machine_}, overrides)) {}
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] const Machine& machine() const { return machine_; }
@@ -42,7 +42,6 @@ class Families {
   std::unique_ptr<PosingDevice> device_;
   Machine machine_{*device_, TestRanks()};
   Registry registry_;
-  CounterTable table_ = AllCounters();
   Plan plan_;
 };
 

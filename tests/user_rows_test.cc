@@ -53,7 +53,7 @@ class UserRowsTest : public testing::Test {
     const Machine machine{device, TestRanks()};
     const Registry registry = RegistryOf(row, log_);
     const Catalog catalog{registry, device, machine};
-    Session session(machine, BenchmarkOf(row, catalog, table_, log_));
+    Session session(machine, BenchmarkOf(row, catalog, log_));
     session.SetUp(true);
     session.WarmUp();
     compared_in_quiet_ = session.quiet(session.runs().size() - 1).has_value();
@@ -71,7 +71,6 @@ class UserRowsTest : public testing::Test {
   // work disturbs no other sample.
   Enqueueing nothing_ = [this](HostStream&) { elsewhere_.Await(kRanksPatience); };
   CallLog log_;
-  CounterTable table_ = AllCounters();
   bool compared_in_quiet_ = false;  // of the last row, its own run
 };
 

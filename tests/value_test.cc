@@ -47,8 +47,7 @@ TEST(ShownTime, IsInItsUnit) {
   EXPECT_EQ(ShownTime(row, {"us"}), "500.0 us");
   row.time_ms = 0.001234;
   EXPECT_EQ(ShownTime(row, {"ns"}), "1234 ns");
-  row.time_ms = 0.5;
-  row.counters = {{"time_low_ms", 0.4}, {"time_high_ms", 0.6}};
+  row.time_ms = {0.5, Interval{0.4, 0.6}};
   EXPECT_EQ(ShownTime(row, {"us"}), "500.0 ±100 us");
 }
 
