@@ -481,9 +481,9 @@ TEST_F(RunReporterTest, CountersStandInColumnsOnRequest) {
 TEST_F(RunReporterTest, ColumnsThatDoNotFitStandBelowEachOther) {
   console_.tabular = true;
   console_.screen.columns = 20;
-  RunReporter& reporter = Start(ConsoleFormat::kText, false);
+  Start(ConsoleFormat::kText, false);
   const std::size_t before = output_.Text().size();
-  reporter.ReportRuns({Measured("Race/Horse")});
+  Report(Measured("Race/Horse"));
   EXPECT_EQ(output_.Text().substr(before),
             "[1/7] Race/Horse\n"
             "    time ms\n"
