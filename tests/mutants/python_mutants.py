@@ -52,14 +52,19 @@ class Equivalent:
     """A change that no test can notice: in functions that match a glob, one text for another."""
 
     function: str
-    original: str
-    mutated: str
     why: str
+    original: str = ""
+    mutated: str = ""
+    case: bool = False  # or else any change from small to capital letters, or back
 
     def explains(self, function: str, before: str, after: str) -> bool:
         """Tell whether a mutant of this function, which turns `before` into `after`, is such."""
+        if not fnmatch.fnmatchcase(function, self.function):
+            return False
+        if self.case:
+            return before.casefold() == after.casefold()
         places = (match.start() for match in re.finditer(re.escape(self.original), before))
-        return fnmatch.fnmatchcase(function, self.function) and any(
+        return any(
             before[:i] + self.mutated + before[i + len(self.original) :] == after for i in places
         )
 

@@ -414,13 +414,17 @@ SHOWN = """# p.a.x_f__mutmut_1: survived
 
 
 def test_an_equivalent_mutant_is_known_by_its_function_and_what_it_changes() -> None:
-    entry = Equivalent("p.a.*", "strict=True", "strict=False", "Why.")
+    entry = Equivalent("p.a.*", "Why.", "strict=True", "strict=False")
     change = python_mutants.read_change(SHOWN)
     assert change == ("return zip(x, x, strict=True)", "return zip(x, x, strict=False)")
     assert entry.explains("p.a.f", *change)
     assert not entry.explains("p.b.f", *change)
     assert not entry.explains("p.a.f", change[0], "return zip(x, None, strict=True)")
-    assert Equivalent("*", "x", "y", "Why.").explains("f", "x + x", "x + y")
+    assert Equivalent("*", "Why.", "x", "y").explains("f", "x + x", "x + y")
+    cased = Equivalent("p.*", "Why.", case=True)
+    assert cased.explains("p.f", "select A", "SELECT a")
+    assert not cased.explains("p.f", "select A", "select B")
+    assert not cased.explains("q.f", "select A", "SELECT a")
 
 
 @pytest.mark.parametrize(

@@ -175,14 +175,14 @@ def test_doubts_copies_and_differences_are_told() -> None:
 
 
 def test_a_notebooks_table_has_a_head_and_escapes() -> None:
-    found = compared(row("A<B", FOUND, reason="a & b"))
+    found = compared(row("A<B", FOUND, UNCLEAR, reason="a & b"))
     told = wording.html_of(found)
     assert told.startswith("<p>1 benchmark: 1 slower<br>guards 1 of 1 rows; found")
     heads = ("verdict", "benchmark", "reason", *wording.HEADS)
     cells = ("slower", "A&lt;B", "a &amp; b", *wording.cells(FOUND))
     table = "".join(
         f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in line)}</tr>"
-        for tag, line in (("th", heads), ("td", cells))
+        for tag, line in (("th", heads), ("td", cells), ("td", ("",) * 3 + wording.cells(UNCLEAR)))
     )
     assert told.endswith(f"</p><table>{table}</table>")
     assert "<table>" not in wording.html_of(compared(row("A", SAME)))
