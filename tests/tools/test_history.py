@@ -1,5 +1,6 @@
 """The history: what is added comes back, once; nothing is changed; refusals leave it untouched."""
 
+import contextlib
 import csv
 import io
 import json
@@ -10,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -507,6 +509,22 @@ def test_a_read_only_history_says_so(folder: Path) -> None:
     refused = "^history.sqlite: cannot be written: it or its folder is read-only$"
     with pytest.raises(ResultError, match=refused), open_history(path) as database:
         database.add(read_records([str(samples.write(Path("new.json"), dated(2)))], ""))
+
+
+def test_another_writer_is_waited_for(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(dated(1))
+    samples.write(Path("new.json"), dated(2))
+    monkeypatch.setattr("overlapbench.judge.database._PATIENCE_S", 0.2)
+    with contextlib.closing(sqlite3.connect("history.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        line = refusal(capsys, "add", "new.json")
+        waited_s = time.monotonic() - began
+    assert line == "history.sqlite: another process has locked it for 60 s; try again"
+    assert 0.2 <= waited_s < 4  # SQLite's own patience is 5 s
+    assert run("add", "new.json") == 0
 
 
 def test_bad_selections_are_reported_in_one_line(folder: Path, capsys: Capture) -> None:

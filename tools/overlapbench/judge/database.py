@@ -226,7 +226,6 @@ def open_history(path: Path, create: bool = False) -> Iterator[Database]:
             sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode={mode}",
                 timeout=_PATIENCE_S,
-                isolation_level=None,  # transactions are begun explicitly
                 uri=True,
             )
         ) as connection:
