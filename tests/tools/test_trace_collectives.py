@@ -169,6 +169,21 @@ def test_doubts_are_told(tmp_path: Path) -> None:
     assert note.startswith("some ranks of a communicator have no trace here")
 
 
+@pytest.mark.parametrize(("members", "absent"), [("[0, 1]", False), ("[0, 1, 2]", True)])
+def test_a_communicator_tells_how_many_ranks_it_has(
+    members: str, absent: bool, tmp_path: Path
+) -> None:
+    """In a world of eight ranks, of which two have traces here."""
+    for rank in (0, 1):
+        event = collective(0, 100, group="0")
+        event["args"]["Process Group Ranks"] = members
+        document = kineto([event], rank)
+        document["distributedInfo"]["world_size"] = 8
+        traces.write(tmp_path / f"rank{rank}.json", document)
+    one, _ = break_down(read_traces([str(tmp_path)], Rules()))
+    assert any("have no trace here" in note for note in one.notes) == absent
+
+
 _ranks = st.lists(
     st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=3, max_size=3),
     min_size=2,

@@ -224,6 +224,11 @@ def test_long_spans_that_can_have_been_stay(
     assert len(one.spans) == len(spans)
 
 
+def test_a_long_span_without_anything_beside_it_stays(tmp_path: Path) -> None:
+    (one,) = read_events([work(GEMM, 1, 3_000_000)], tmp_path)
+    assert (len(one.spans), one.notes) == (1, ())
+
+
 @pytest.mark.parametrize(
     ("host_us", "dur"),
     [

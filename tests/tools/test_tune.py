@@ -20,7 +20,7 @@ from overlapbench.cli import tune
 from overlapbench.reading.launch import Launch, parse_launch
 from overlapbench.reading.source import ResultError
 from overlapbench.tune.advice import advise
-from overlapbench.tune.confirm import compare_rows
+from overlapbench.tune.confirm import Gain, compare_rows
 from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes
 from overlapbench.view.report.tuned import read_tuned
 from simulated_pairs import Machine
@@ -254,6 +254,11 @@ def test_an_invalid_row_confirms_nothing() -> None:
     best[1] = launch_of(launches.NAMES[1], 1, 0.5, valid=0.0)
     with pytest.raises(ResultError, match="not confirmed: 1 of 3 launches"):
         compare_rows(default, best, launches.NAMES[0])
+
+
+@pytest.mark.parametrize(("low", "certain"), [(-0.01, False), (0.0, False), (0.01, True)])
+def test_a_gain_that_may_be_none_is_not_certain(low: float, certain: bool) -> None:
+    assert Gain(1.0, 0.9, 0.1, low, 0.2, launches=3).certain == certain
 
 
 def test_settings_become_variables_and_fields() -> None:

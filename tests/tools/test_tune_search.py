@@ -1,6 +1,6 @@
 """The race of the tuner, on made-up machines whose best setting is known."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -179,6 +179,22 @@ def test_settings_that_cannot_be_as_fast_are_dropped() -> None:
     raced.known = measure("", list(grid.names), 1)  # type: ignore[assignment]
     assert raced.keep(list(grid.names), 0) == [("b",), ("c",)]
     assert raced.keep(list(grid.names), 0.1) == [("a",), ("b",), ("c",)]
+
+
+def test_each_measurement_says_what_it_is_for() -> None:
+    machine, titles = Machine(3), dict[str, int]()
+
+    def measure(title: str, points: Sequence[Point], units: int) -> Mapping[Point, Estimate]:
+        titles.setdefault(title, units)
+        return machine.measure(title, points, units)
+
+    Race(machine.grid, measure).run()
+    assert titles == {
+        "transports and orders": 1,
+        "shares of the SMs": 1,
+        "around the best": 1,
+        "finals": 2,
+    }
 
 
 def test_it_ends_when_time_is_over_and_knows_the_best_so_far() -> None:
