@@ -206,6 +206,19 @@ def test_filters_choose_runs(
     assert list(dict.fromkeys(int(line["run"]) for line in lines)) == expected
 
 
+def test_a_pattern_chooses_benchmarks_wherever_they_stand(folder: Path) -> None:
+    names = ["Compute/Gemm/n:1024", "Compute/Softmax/n:2", "Compute/Gemm/n:3"]
+    add(dated(1, *map(samples.row, names)))
+    with open_history(Path("history.sqlite")) as database:
+        for pattern, chosen in (
+            ("*Softmax*", names[1:2]),
+            ("*/Gemm/*", names[::2]),
+            ("*:1K", names[:1]),
+        ):
+            found = read_series(database, Selection(), pattern, TIME_MS)
+            assert [one.benchmark for one in found] == chosen
+
+
 def test_a_revision_can_be_given(folder: Path) -> None:
     add(dated(1), options=("--revision", "v1.2"))
     with open_history(Path("history.sqlite")) as database:
