@@ -149,3 +149,12 @@ def test_the_reach_shares_the_false_alarms_among_figures_and_directions(
     chosen: Sequence[float] = [] if false_alarms is None else [false_alarms]
     found: Array = estimates.reach(error, freedom, figures, *chosen)
     assert found == pytest.approx(error * stats.t.isf(tail, freedom))
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_row_that_a_side_lacks_has_no_freedom_and_lends_none(gone: int) -> None:
+    sides = [np.tile([0.0, 0.01, 0.02], (10, 1)), np.tile([0.03, 0.04, 0.05], (10, 1))]
+    sides[gone][0] = NAN
+    found = estimate(sides[0], sides[1], np.full(10, NAN), PRIOR)
+    assert np.isnan(found.freedom[0])
+    assert found.freedom[1:].tolist() == [4] * 9  # nine are too few to borrow from
