@@ -187,6 +187,7 @@ def changed(**fields: object) -> Json:
         (changed(dur=7.4e15), "longer than the rest of the recording: 7400000000000.000 ms of odd"),
         (changed(dur=3.4e6), "longer than the rest of the recording: 3400.000 ms of odd"),
         (changed(dur=5e4), "longer than the rest of the recording: 50.000 ms of odd"),
+        (changed(dur=1.5e3), "longer than the rest of the recording: 1.500 ms of odd"),
         (changed(dur=3.4e6, stream=9), "longer than the rest of the recording: 3400.000 ms of odd"),
         (changed(name=["x"]), 'whose fields cannot be read: ["x"]'),
         (changed(args={"class": "FAST"}), "whose fields cannot be read: odd"),

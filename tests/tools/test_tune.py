@@ -1,6 +1,7 @@
 """The tuner's command line, with a program made up; and what it says of settings."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 import launches
 import samples
@@ -254,6 +256,15 @@ def test_an_invalid_row_confirms_nothing() -> None:
     best[1] = launch_of(launches.NAMES[1], 1, 0.5, valid=0.0)
     with pytest.raises(ResultError, match="not confirmed: 1 of 3 launches"):
         compare_rows(default, best, launches.NAMES[0])
+
+
+def test_the_interval_of_a_gain_is_students_for_one_figure() -> None:
+    times = [math.exp(log) for log in (-0.01, 0.0, 0.01)]
+    gain = compare_rows(*sides(times, [0.5 * ms for ms in times]), launches.NAMES[0])
+    half = 0.01 * math.sqrt(2 / 3) * stats.t.isf(0.025, 4)
+    assert (gain.default_ms, gain.best_ms, gain.share) == pytest.approx((1.0, 0.5, 0.5))
+    ends = 1 - 0.5 * math.exp(half), 1 - 0.5 * math.exp(-half)
+    assert (gain.low, gain.high) == pytest.approx(ends)
 
 
 @pytest.mark.parametrize(("low", "certain"), [(-0.01, False), (0.0, False), (0.01, True)])
