@@ -22,7 +22,7 @@ Needs what ./check installs, and mutmut:
 
     .venv/bin/pip install -r tests/mutants/requirements.txt
 
-Exit status: 0 if at least 95 % were caught; 1 if not, or if mutmut failed; 2 for bad usage.
+Exit status: 0 if at least 90 % were caught; 1 if not, or if mutmut failed; 2 for bad usage.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LEAST_CAUGHT = 0.95
+LEAST_CAUGHT = 0.90
 EQUIVALENT = Path(__file__).with_name("equivalent_python.toml")
 _PLACE = ROOT / "build" / "python-mutants"
 _OWN = {"build", "tools", "pyproject.toml"}  # of the copy; all else is a link into the tree

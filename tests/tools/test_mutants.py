@@ -399,8 +399,8 @@ def test_the_summary_counts_modules_and_areas_and_names_survivors() -> None:
         "| p.e | 0 | 1 |",
         "2 of 4 caught (50.0%)",
     ]
-    assert python_mutants.summary({f"a.{i}": "killed" for i in range(19)} | {"a": "survived"})[1]
-    assert not python_mutants.summary({f"a.{i}": "killed" for i in range(18)} | {"a": "none"})[1]
+    assert python_mutants.summary({f"a.{i}": "killed" for i in range(9)} | {"a": "survived"})[1]
+    assert not python_mutants.summary({f"a.{i}": "killed" for i in range(8)} | {"a": "none"})[1]
 
 
 SHOWN = """# p.a.x_f__mutmut_1: survived
