@@ -28,7 +28,7 @@ using Specs = std::vector<WorkloadSpec>;
   extern Family function(); \
   all.push_back(function());
 
-void FillRegistry(Registry& registry, Machine& machine){
+void FillRegistry(Registry& registry, Machine& machine) {
 #include "comm/comm.def"
 #include "kernels/kernels.def"
 }

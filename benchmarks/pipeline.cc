@@ -128,8 +128,7 @@ PipelineWorks WorksOf(const Machine& machine, const PipelineShape& shape, const 
     if (pass == Pass::kForward)
       compute.footprint.device_bytes += PipelineStages::FootprintOf(shape, elements).device_bytes;
     compute.make = [stages, pass, make = layers.spec->make, own, times] {
-      return PipelineStages::MakeCompute(
-          stages(), pass, [&] { return make(own); }, times);
+      return PipelineStages::MakeCompute(stages(), pass, [&] { return make(own); }, times);
     };
     works.compute[pass] = std::make_shared<const WorkPlan>(std::move(compute));
     for (const LinkSet set : {LinkSet::kEven, LinkSet::kOdd, LinkSet::kLast}) {

@@ -26,7 +26,7 @@ struct ModelSize {
   const char* axis;
   const char* help;
   long most;
-  long Model::*value;
+  long Model::* value;
 };
 constexpr std::array<ModelSize, 3> kModelSizes = {
     {{"hidden", "elements of a token, a multiple of 16", 1L << 16, &Model::hidden},

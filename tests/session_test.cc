@@ -188,9 +188,7 @@ TEST_P(SessionTest, TheMemoryOfReferenceRunsMustFitToo) {
 
 TEST_P(SessionTest, AWrongResultOfAReferenceRunIsAnError) {
   talk_.fault = [] { return "element 3 is 1, expected 2"; };
-  EXPECT_EQ(RefusalOf([this] {
-              return Runs{SoloRun(comm()), SoloRun(comp())};
-            }),
+  EXPECT_EQ(RefusalOf([this] { return Runs{SoloRun(comm()), SoloRun(comp())}; }),
             "wrong result of COMM 'comm' in run 'comm': element 3 is 1, expected 2");
 }
 

@@ -1,6 +1,6 @@
 // The kernels as PyTorch's operators: gelu, gelu_backward and softmax of torch.ops.overlapbench.
-// tools/overlapbench/measurement/torch_operators.py compiles this file against the installed PyTorch, and is
-// the manual.
+// tools/overlapbench/measurement/torch_operators.py compiles this file against the installed
+// PyTorch, and is the manual.
 //
 // Each operator has a kernel for CUDA; for Meta, which torch.compile uses, a function that gives
 // its result's shape without computing it; and for AutogradCUDA, its derivative. The last two are
