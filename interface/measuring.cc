@@ -132,6 +132,7 @@ overlapbench_place Measuring::place() const {
 }
 
 void Measuring::Configure(const std::vector<std::string>& flags) {
+  if (!ended_.empty()) throw Error(ended_);  // the ranks no longer meet
   for (const std::string& flag : flags) {
     if (std::ranges::none_of(kOfRows, [&](const char* one) { return flag.starts_with(one); }))
       throw UsageError(flag + " can only be set at the start");
