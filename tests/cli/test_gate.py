@@ -39,7 +39,7 @@ def gate(
     # Three rows are too few to share variances, and a busy machine disturbs them. The delay is
     # 30 %.
     sizes += ["--max-floor", "25"]
-    command = [sys.executable, str(ROOT / "overlapbench gate"), "run", *sides, *sizes]
+    command = [sys.executable, str(ROOT / "tools/perf_gate.py"), "run", *sides, *sizes]
     for _ in range(3):
         done = subprocess.run(
             [*command, "--output", str(folder / "gate.json"), "--", *FLAGS],

@@ -134,6 +134,9 @@ class Figure(float):
         ends = f" ({self.low:.4g} to {self.high:.4g})" if self.interval else ""
         return f"{self.value:.4g}{ends}"
 
+    def __repr__(self) -> str:  # pytest shows it where an assertion fails
+        return f"{self.counter} {self}"
+
 
 @dataclass(slots=True)
 class Entry:
