@@ -142,7 +142,8 @@ void Measuring::Configure(const std::vector<std::string>& flags) {
   const Options options = ParseOptions(all);
   try {
     RequireSameOptions(*ranks_, options);
-  } catch (const FatalError&) {  // the row, too, will miss a rank that is missing, and says so
+  } catch (const FatalError&) {
+    return;  // the row, too, will miss a rank that is missing, and says so
   }
   options_ = options;
   ranks_->set_timeout(options.timeout);

@@ -72,7 +72,7 @@ TEST(Series, AShareOfNothingIsNotReported) {
   Counters counters;
   const Series some({1, 2, 3, 4, 5, 6});
   const Series nothing = 0.0 * some;
-  const Series none = nothing;
+  const Series none = 0.0 * Series({1, 2, 3, 4, 5, 6});
   Report(counters, "by_sm", some / nothing);
   Report(counters, "by_l2", nothing / none);
   Report(counters, "by_hbm", Series({0, 0, 1, 1, 1, 1}) / Series({0, 1, 1, 1, 1, 1}));
