@@ -138,7 +138,7 @@ TEST_P(SessionTest, WorkThatDoesNotFitIsRefusedBeforeItIsMade) {
   work_.footprint.device_bytes = 1UL << 50;
   work_.make = [&] { made = true; };
   const std::string text = Refusal();
-  EXPECT_EQ(text.find("Family/Row needs 1024 TiB but "), 0U) << text;
+  EXPECT_NE(text.find("Family/Row needs 1024 TiB but "), std::string::npos) << text;
   EXPECT_NE(text.find(" are free"), std::string::npos) << text;
   EXPECT_FALSE(made);
 }
@@ -183,7 +183,7 @@ TEST_P(SessionTest, ARankThatCannotLayOutItsRunsFailsOnAll) {
 TEST_P(SessionTest, TheMemoryOfReferenceRunsMustFitToo) {
   talk_.footprint.device_bytes = 1UL << 50;
   const std::string text = RefusalOf([this] { return Runs{SoloRun(comm()), SoloRun(comp())}; });
-  EXPECT_EQ(text.find("Family/Row needs 1024 TiB but "), 0U) << text;
+  EXPECT_NE(text.find("Family/Row needs 1024 TiB but "), std::string::npos) << text;
 }
 
 TEST_P(SessionTest, AWrongResultOfAReferenceRunIsAnError) {
