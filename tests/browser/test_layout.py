@@ -118,7 +118,7 @@ def test_no_point_is_behind_a_ring_or_a_label(tab: Tab, pages: dict[str, Path]) 
     assert page.evaluate(HIDDEN) == []
     rings = chart.locator(".mark-symbol.role-mark path[fill=transparent]")
     places = rings.evaluate_all(
-        'all => all.map(one => one.outerHTML.match(/ d="[^"]*| transform="[^"]*/g).join())'
+        "all => all.map(one => one.getBoundingClientRect()).map(box => `${box.x} ${box.y}`)"
     )
     assert len(set(places)) == len(places) == 4, "one ring round the other"
 

@@ -240,7 +240,8 @@ class Curves(ChartKind):
         layers += intervals(records, point | colour)
         layers.append(mark("line", line | colour | tooltip, GOOD, strokeWidth=2))
         if any("ring" in record for record in records):
-            layers.append(mark("point", point | colour, "datum.ring", **theme.RING))
+            area = {"size": {"field": "ring", "type": "quantitative", "scale": None}}
+            layers.append(mark("point", point | colour | area, "datum.ring", **theme.RING))
         layers += [
             mark("point", point | shape, BAD, **theme.UNTRUSTED_POINT),
             mark("point", point | colour | shape, GOOD, filled=True, size=50, opacity=1),

@@ -3,6 +3,7 @@
 A finding is told in the legend, after the name of its curve; a ring marks its point.
 """
 
+from collections import Counter
 from collections.abc import Callable
 
 from overlapbench.grouping import grouped
@@ -20,12 +21,15 @@ def telling(find: Callable[[list[Record]], Found]) -> Callable[[list[Record]], l
 
     def tell(records: list[Record]) -> list[Record]:
         curves = grouped(records, lambda one: (one.get("panel"), one["series"]))
-        for curve in curves.values():
+        rings: Counter[object] = Counter()
+        for (panel, _), curve in curves.items():
             found = find([record for record in curve if record["trusted"]])
             if not found:
                 continue
             text, point = found
-            point["ring"] = True
+            # Rings round the same point are one round the other. This is an area in square pixels.
+            point["ring"] = (15 + 5 * rings[panel]) ** 2
+            rings[panel] += 1
             for record in curve:
                 record["series"] += f": {text}"
         return records
