@@ -41,8 +41,7 @@ from overlapbench.cli.command_line import (
     number_from,
 )
 from overlapbench.installation import bench_path, binary_path
-from overlapbench.output import print_text, replace_file, require_file
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError, print_text, replace_file, require_file
 
 _OK, _BROKEN = 0, 1
 _PROGRAM = "overlapbench_with_faults"

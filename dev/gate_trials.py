@@ -33,10 +33,9 @@ from overlapbench.grouping import grouped
 from overlapbench.judge.runner import parse_command
 from overlapbench.judge.session import BASE, CANDIDATE, Session, filter_of
 from overlapbench.judge.verdicts import OK, REGRESSION, Comparison
-from overlapbench.output import deliver, require_file
+from overlapbench.output import ResultError, deliver, require_file
 from overlapbench.reading.launch import Launch
 from overlapbench.reading.names import spell_sizes
-from overlapbench.reading.source import ResultError
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from overlapbench.grouping import grouped
-from overlapbench.reading.source import ResultError, can_be_measured
+from overlapbench.output import ResultError
+from overlapbench.reading.source import can_be_measured
 
 SHORTEST = 16  # lines: four per quarter
 _PAGES_BYTES = 2 << 20

@@ -20,11 +20,10 @@ from overlapbench.cli.command_line import manual_parser, refuse
 from overlapbench.grouping import grouped
 from overlapbench.judge.known import KNOWN, UNRECORDED, Spread, typical_ms
 from overlapbench.judge.side import Side, within_of
-from overlapbench.output import print_text
+from overlapbench.output import ResultError, print_text
 from overlapbench.reading.counters import TIME
 from overlapbench.reading.launch import read_launches
 from overlapbench.reading.names import family_of
-from overlapbench.reading.source import ResultError
 from overlapbench.statistics.distributions import Array
 from overlapbench.statistics.estimates import Prior, fit_prior
 

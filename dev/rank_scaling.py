@@ -37,8 +37,7 @@ import checkout  # noqa: F401
 from growth import Reading, read
 from overlapbench.cli.command_line import manual_parser, refuse
 from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
-from overlapbench.output import deliver, require_file
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError, deliver, require_file
 from scaling import fit
 
 _ROOT = Path(__file__).resolve().parents[1]

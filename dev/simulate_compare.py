@@ -32,8 +32,7 @@ from known_spread import recorded_prior
 from overlapbench.cli.command_line import manual_parser, refuse
 from overlapbench.judge.findings import MAX_FLOOR
 from overlapbench.judge.session import BASE, schedule
-from overlapbench.output import print_text
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError, print_text
 from overlapbench.statistics import estimates
 from overlapbench.statistics.distributions import Array
 from overlapbench.statistics.estimates import LEAST_FLOOR, Flags, Prior

@@ -21,8 +21,7 @@ from numpy.random import Generator
 
 import checkout  # noqa: F401
 from overlapbench.cli.command_line import manual_parser, number_from, refuse
-from overlapbench.output import print_text
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError, print_text
 from overlapbench.statistics.distributions import Array
 from overlapbench.statistics.levels import FALSE_CHANGES, find_levels
 

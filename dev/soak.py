@@ -35,8 +35,8 @@ from overlapbench.cli.command_line import (
     split_at_dashes,
 )
 from overlapbench.installation import bench_path, binary_path
-from overlapbench.output import counted, print_text
-from overlapbench.reading.source import ResultError, harmless, read_bytes
+from overlapbench.output import ResultError, counted, harmless, print_text
+from overlapbench.reading.source import read_bytes
 from overlapbench.view.console import broken
 
 _WIDTH = 80

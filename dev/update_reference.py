@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import checkout  # noqa: F401
-from overlapbench.output import replace_file
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError, replace_file
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "tools/overlapbench"

@@ -30,9 +30,8 @@ from overlapbench.judge.floors import Floors
 from overlapbench.judge.known import KNOWN
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
-from overlapbench.output import replace_file
+from overlapbench.output import ResultError, replace_file
 from overlapbench.reading.launch import CONTEXT_FIELDS, read_launches
-from overlapbench.reading.source import ResultError
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 # Pairs of launches of one build.

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from hta.trace_analysis import TraceAnalysis
 
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError
 from overlapbench.traces.breakdown import Breakdown, break_down
 from overlapbench.traces.files import read_rows
 from overlapbench.traces.model import Class, Trace

@@ -21,7 +21,7 @@ from overlapbench.cli.commands import COMMANDS
 from overlapbench.judge.baseline import read_baseline
 from overlapbench.judge.database import open_history
 from overlapbench.measurement.interface import MeasureError, load_library
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]

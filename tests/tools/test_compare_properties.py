@@ -13,8 +13,8 @@ import samples
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import Comparison, compare_sides
+from overlapbench.output import ResultError
 from overlapbench.reading.launch import parse_launch
-from overlapbench.reading.source import ResultError
 from samples import Json
 
 EXCHANGED = {"slower": "faster", "faster": "slower", "missing": "new", "new": "missing"}

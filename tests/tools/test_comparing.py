@@ -11,8 +11,8 @@ from launches import write_side
 from overlapbench.cli import gate
 from overlapbench.judge.comparing import compare
 from overlapbench.judge.findings import Verdict
+from overlapbench.output import ResultError
 from overlapbench.reading.result import read
-from overlapbench.reading.source import ResultError
 
 
 def test_a_script_compares_as_the_command_does(tmp_path: Path, capsys: Capture) -> None:

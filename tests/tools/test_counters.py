@@ -17,10 +17,11 @@ from overlapbench.judge.floors import Floors, SetFloor
 from overlapbench.judge.session import Session
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import Table, merge_tables, parse_table, stored_table
 from overlapbench.reading.launch import Launch, parse_launch
 from overlapbench.reading.result import Result, State, parse_result
-from overlapbench.reading.source import Document, ResultError
+from overlapbench.reading.source import Document
 from overlapbench.view.chart import draw_charts
 from samples import Json
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samples
+from overlapbench.output import ResultError
 from overlapbench.reading import entries
 from overlapbench.reading.counters import Counter, stored_table
 from overlapbench.reading.entries import Entries, read_entries
 from overlapbench.reading.rows import State
-from overlapbench.reading.source import ResultError
 from samples import Json
 
 _FIGURES = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2, 1e-200, 1e200, True, None, "x", float("nan")])

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overlapbench.judge.floors import format_spreads, parse_floors, read_floors
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import stored_table
-from overlapbench.reading.source import ResultError
 
 TEXT = """
 [[floor]]

@@ -9,7 +9,8 @@ import pytest
 
 import soak
 from growth import SHORTEST, groups_of, growths, read, worst
-from overlapbench.reading.source import LARGEST, SMALLEST, ResultError
+from overlapbench.output import ResultError
+from overlapbench.reading.source import LARGEST, SMALLEST
 
 HEADER = "seconds,benchmark,groups,resident_bytes,threads\n"
 MIB = 1 << 20

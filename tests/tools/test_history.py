@@ -29,8 +29,8 @@ from overlapbench.judge.changes import find_changes
 from overlapbench.judge.database import Machine, machine_of, open_history
 from overlapbench.judge.record import parse_record, read_records
 from overlapbench.judge.series import Selection, read_series
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME, stored_table
-from overlapbench.reading.source import ResultError
 from samples import Json
 
 Capture = pytest.CaptureFixture[str]

@@ -12,8 +12,8 @@ import samples
 from overlapbench.cli import history
 from overlapbench.judge.changes import Found, find_changes
 from overlapbench.judge.database import Machine
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME, stored_table
-from overlapbench.reading.source import ResultError
 from overlapbench.view.history_chart import MOST_PANELS, draw_trend
 
 Capture = pytest.CaptureFixture[str]

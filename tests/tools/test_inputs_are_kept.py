@@ -10,8 +10,7 @@ import samples
 import traces
 from overlapbench import cli
 from overlapbench.cli import history
-from overlapbench.output import require_file
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError, require_file
 
 COMMANDS = {
     "compare": "compare run.json run.json --output run.json",

@@ -10,12 +10,12 @@ import pytest
 
 import samples
 from overlapbench.judge.side import badness
+from overlapbench.output import ResultError
 from overlapbench.reading import source
 from overlapbench.reading.counters import stored_table
 from overlapbench.reading.entries import SAVED, columns_of
 from overlapbench.reading.launch import Figures, parse_launch, read_launches
 from overlapbench.reading.plain import MEDIAN_ERROR
-from overlapbench.reading.source import ResultError
 from samples import Json
 
 NAME = "Compute/Gemm/n:64"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from overlapbench.output import deliver, replace_file, require_file, require_folder
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError, deliver, replace_file, require_file, require_folder
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["a pipe", "a folder"])

@@ -24,8 +24,8 @@ from launches import NAMES
 from overlapbench.cli import gate as perf_gate
 from overlapbench.judge import baseline
 from overlapbench.judge.floors import read_floors
+from overlapbench.output import ResultError
 from overlapbench.reading.launch import parse_launch
-from overlapbench.reading.source import ResultError
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = """#!{python}

@@ -10,10 +10,11 @@ import pytest
 
 import samples
 from overlapbench.cli import compare
+from overlapbench.output import ResultError
 from overlapbench.reading import source
 from overlapbench.reading.launch import Launch, parse_launch
 from overlapbench.reading.plain import MEDIAN_ERROR
-from overlapbench.reading.source import ResultError, load
+from overlapbench.reading.source import load
 from samples import Json
 
 Capture = pytest.CaptureFixture[str]

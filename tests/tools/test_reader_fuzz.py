@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import samples
 from growth import read as read_resources
+from overlapbench.output import ResultError
 from overlapbench.reading.launch import read_launches
 from overlapbench.reading.result import read_results
-from overlapbench.reading.source import ResultError
 
 VALID = samples.document(
     [

@@ -13,10 +13,10 @@ import pytest
 
 import overlapbench
 import samples
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import stored_table
 from overlapbench.reading.result import Results, read
 from overlapbench.reading.rows import Figure, Inconclusive, Row
-from overlapbench.reading.source import ResultError
 
 PAIR = "AllToAll+Gemm/bytes:67108864/n:64"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from overlapbench.judge.runner import Runner, parse_command
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError
 
 
 def ask(script: str, *flags: str, timeout_s: float = 60) -> str:

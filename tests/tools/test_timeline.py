@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import traces
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError
 from overlapbench.traces.files import read_rows, read_traces
 from overlapbench.traces.model import Class
 from overlapbench.traces.rules import Rules

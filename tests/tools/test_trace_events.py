@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import samples
 import traces
+from overlapbench.output import ResultError
 from overlapbench.packages import optional
-from overlapbench.reading.source import ResultError
 from overlapbench.traces import events, packed
 from overlapbench.traces.events import EventFile
 from overlapbench.traces.files import read_traces

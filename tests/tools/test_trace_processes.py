@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import traces
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError
 from overlapbench.traces.breakdown import Breakdown, break_down
 from overlapbench.traces.files import read_traces
 from overlapbench.traces.model import Trace

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import traces
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError
 from overlapbench.traces.breakdown import break_down
 from overlapbench.traces.files import read_rows, read_traces
 from overlapbench.traces.model import Category, Class, Span, Trace

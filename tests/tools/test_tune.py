@@ -19,8 +19,8 @@ import launches
 import samples
 import simulated_bench
 from overlapbench.cli import tune
+from overlapbench.output import ResultError
 from overlapbench.reading.launch import Launch, parse_launch
-from overlapbench.reading.source import ResultError
 from overlapbench.tune.advice import advise
 from overlapbench.tune.confirm import Gain, compare_rows
 from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes

@@ -29,10 +29,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
-from overlapbench.output import print_text, replace_file, require_file
+from overlapbench.output import ResultError, print_text, replace_file, require_file
 from overlapbench.reading.export import FORMATS, figures_of
 from overlapbench.reading.result import read_results
-from overlapbench.reading.source import ResultError
 
 
 @command

@@ -46,9 +46,14 @@ from overlapbench.judge.floors import format_spreads, read_floors
 from overlapbench.judge.runner import Runner, parse_command
 from overlapbench.judge.session import BASE, CANDIDATE, MIN_GUARDED, Session
 from overlapbench.judge.verdicts import OK
-from overlapbench.output import replace_file, replace_files, require_file, require_folder
+from overlapbench.output import (
+    ResultError,
+    replace_file,
+    replace_files,
+    require_file,
+    require_folder,
+)
 from overlapbench.reading.launch import Launch
-from overlapbench.reading.source import ResultError
 
 # With 2, one of 20 gates of a build against itself failed on a GPU (docs/comparing.md).
 _LEAST_LAUNCHES = 3

@@ -28,6 +28,7 @@ from overlapbench.judge.database import Database, Run, open_history
 from overlapbench.judge.record import read_records, utc
 from overlapbench.judge.series import Selection, find_counter, read_series
 from overlapbench.output import (
+    ResultError,
     counted,
     print_text,
     replace_file,
@@ -39,7 +40,6 @@ from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, Counter
 from overlapbench.reading.export import csv_text
 from overlapbench.reading.launch import CONTEXT_FIELDS
-from overlapbench.reading.source import ResultError
 from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view.history_chart import draw_trend
 from overlapbench.view.history_tables import list_changes, list_runs

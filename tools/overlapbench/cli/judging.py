@@ -9,9 +9,8 @@ from overlapbench.cli.command_line import percentage, screen
 from overlapbench.judge.findings import MAX_FLOOR
 from overlapbench.judge.session import MIN_GUARDED
 from overlapbench.judge.verdicts import ACROSS, Comparison
-from overlapbench.output import deliver, require_file
+from overlapbench.output import ResultError, deliver, require_file
 from overlapbench.reading.project import read_defaults
-from overlapbench.reading.source import ResultError
 from overlapbench.view.comparison import format_table
 from overlapbench.view.comparison_formats import (
     format_github,

@@ -32,9 +32,8 @@ from overlapbench.cli.judging import add_judging, complete
 from overlapbench.judge.floors import read_floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import Comparison, compare_sides
-from overlapbench.output import print_text, replace_file, require_file
+from overlapbench.output import ResultError, print_text, replace_file, require_file
 from overlapbench.reading.launch import Launch, read_launches
-from overlapbench.reading.source import ResultError
 from overlapbench.traces.files import read_rows
 from overlapbench.traces.rules import Rules
 from overlapbench.view.chart import draw_charts

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.installation import bench_path, binary_path
-from overlapbench.output import print_text
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError, print_text
 
 _HELP = {"-h", "--help"}
 _BUILDING = ("--build-only", "--build-dir")

@@ -24,8 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
-from overlapbench.output import print_text, replace_file, require_file
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError, print_text, replace_file, require_file
 from overlapbench.traces.arguments import add_choices, rules_of
 from overlapbench.traces.files import read_rows
 from overlapbench.view.picture import SUFFIXES, render, require_suffix

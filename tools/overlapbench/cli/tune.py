@@ -38,9 +38,8 @@ from overlapbench.cli.command_line import (
 )
 from overlapbench.cli.commands import PROGRAM
 from overlapbench.judge.runner import Runner, parse_command
-from overlapbench.output import deliver, require_file
+from overlapbench.output import ResultError, deliver, require_file
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.reading.source import ResultError
 from overlapbench.tune.machine import COMMAND, Machine
 from overlapbench.tune.report import json_of, text_of
 from overlapbench.tune.space import Wish

@@ -11,10 +11,9 @@ import numpy as np
 
 from overlapbench.judge.known import known_prior, typical_ms
 from overlapbench.judge.side import Side, distinct, within_of
-from overlapbench.output import replace_files
+from overlapbench.output import ResultError, replace_files
 from overlapbench.reading.counters import TIME
 from overlapbench.reading.launch import Launch, read_launches
-from overlapbench.reading.source import ResultError
 from overlapbench.statistics import estimates
 
 SPREADS = "spreads.toml"

@@ -7,9 +7,9 @@ from overlapbench.judge.findings import MAX_FLOOR
 from overlapbench.judge.floors import read_floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import Comparison, compare_sides
+from overlapbench.output import ResultError
 from overlapbench.reading.launch import read_launches
 from overlapbench.reading.result import Results
-from overlapbench.reading.source import ResultError
 
 Files = str | Path | Iterable[str | Path] | Results
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from overlapbench.judge import schema
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import Table, merge_tables, parse_table, stored_table
 from overlapbench.reading.launch import CONTEXT_FIELDS, surroundings
-from overlapbench.reading.source import LARGEST_BYTES, Document, ResultError
+from overlapbench.reading.source import LARGEST_BYTES, Document
 
 _PATIENCE_S = 60.0  # how long to wait for another writer
 _ERRORS = {  # by SQLite's message

@@ -21,9 +21,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import Table, stored_table
 from overlapbench.reading.names import spell_sizes
-from overlapbench.reading.source import LARGEST, ResultError, read_bytes
+from overlapbench.reading.source import LARGEST, read_bytes
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from overlapbench.judge.database import Measured, Record, machine_of
+from overlapbench.output import ResultError, expand, harmless
 from overlapbench.reading.counters import PARTS
 from overlapbench.reading.entries import Entries, read_entries
 from overlapbench.reading.launch import to_launch
 from overlapbench.reading.result import to_result
-from overlapbench.reading.source import Fields, ResultError, expand, harmless, load
+from overlapbench.reading.source import Fields, load
 
 _NO_HISTORY = ("injected_delay", "injected_fault")
 

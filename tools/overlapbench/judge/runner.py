@@ -18,8 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from overlapbench.output import ResultError, harmless
 from overlapbench.reading.launch import Launch, parse_launch
-from overlapbench.reading.source import ResultError, harmless, load
+from overlapbench.reading.source import load
 
 _TIME_TO_END_S = 5.0
 _MEASURED = frozenset({0, 1})  # all rows, or all but those that the result shows as failed

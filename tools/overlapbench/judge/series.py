@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from overlapbench.judge.database import Database, Machine, Run
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import EFFICIENCY, Counter
 from overlapbench.reading.entries import saved_share
 from overlapbench.reading.names import spell_sizes
-from overlapbench.reading.source import ResultError
 
 
 @dataclass(frozen=True)

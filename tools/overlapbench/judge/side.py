@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from overlapbench.output import ResultError, harmless
 from overlapbench.reading.counters import EFFICIENCY, Better, Counter, Table, merge_tables
 from overlapbench.reading.entries import SAVED, columns_of
 from overlapbench.reading.launch import CONTEXT_FIELDS, Launch
-from overlapbench.reading.source import ResultError, harmless
 from overlapbench.statistics.distributions import Array
 
 _LARGEST = 700.0  # the exponential of more overflows; an interval may end beyond

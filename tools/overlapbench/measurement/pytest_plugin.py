@@ -151,7 +151,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _plan(config: pytest.Config) -> _Plan:
     """Return the plan of this run. Runs that do not use the fixture import nothing."""
-    from overlapbench.reading.source import ResultError
+    from overlapbench.output import ResultError
 
     if _PLAN not in config.stash:
         try:
@@ -162,9 +162,8 @@ def _plan(config: pytest.Config) -> _Plan:
 
 
 def _make_plan(config: pytest.Config) -> _Plan:
-    from overlapbench.output import require_file
+    from overlapbench.output import ResultError, require_file
     from overlapbench.reading.project import read_defaults
-    from overlapbench.reading.source import ResultError
 
     out, noisy, save, base, fail = (config.getoption(_destination(flag)) for flag in _FLAGS)
     defaults = read_defaults(config.rootpath)

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from overlapbench.reading.source import Document, Fields, harmless, short
+from overlapbench.output import harmless
+from overlapbench.reading.source import Document, Fields, short
 
 SCHEMA = "2"
 BACKENDS = ("cuda", "host")

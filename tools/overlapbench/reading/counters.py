@@ -22,16 +22,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from overlapbench.output import ResultError, harmless
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.reading.source import (
-    LARGEST,
-    SMALLEST,
-    Document,
-    Fields,
-    ResultError,
-    harmless,
-    short,
-)
+from overlapbench.reading.source import LARGEST, SMALLEST, Document, Fields, short
 
 TIME = "time"  # Google Benchmark's `real_time`
 VALID = "valid"

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from overlapbench.grouping import grouped
+from overlapbench.output import ResultError
 from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, Better, Counter, Table
 from overlapbench.reading.result import Result
 from overlapbench.reading.rows import Figure, Row, State
-from overlapbench.reading.source import ResultError
 
 COLUMNS = ("benchmark", "state", "reason", "metric", "unit", "value", "low", "high")
 _NUMBERS = COLUMNS[5:]

@@ -23,7 +23,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from overlapbench.reading.source import ResultError, short
+from overlapbench.output import ResultError
+from overlapbench.reading.source import short
 
 _FILE, _TABLE = "pyproject.toml", "overlapbench"
 # The permitted values: types, or words.

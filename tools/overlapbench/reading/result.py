@@ -19,13 +19,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from overlapbench.output import ResultError, expand, harmless
 from overlapbench.packages import packages
 from overlapbench.reading.context import failed_self_test
 from overlapbench.reading.counters import TIME, VALID, Table, merge_tables
 from overlapbench.reading.entries import ONLY_AGGREGATES, Entries, read_entries
 from overlapbench.reading.names import BenchmarkName, spell_sizes
 from overlapbench.reading.rows import Entry, Row, State, html_table, sum_up
-from overlapbench.reading.source import ResultError, expand, harmless, load
+from overlapbench.reading.source import load
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]

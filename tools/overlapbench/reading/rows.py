@@ -23,9 +23,9 @@ from enum import Enum
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME, Table, stored_table
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.reading.source import ResultError
 from overlapbench.statistics.intervals import Interval, pool
 
 if TYPE_CHECKING:

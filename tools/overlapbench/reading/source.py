@@ -19,11 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from overlapbench.output import ResultError as ResultError
-from overlapbench.output import expand as expand
-from overlapbench.output import harmless as harmless
-from overlapbench.output import listed as listed
-from overlapbench.output import numerically as numerically
+from overlapbench.output import ResultError, harmless
 
 LARGEST_BYTES = 256 << 20
 # Limits of a number that is not 0: beyond them, ratios overflow or underflow.

@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from overlapbench.reading.source import numerically
+from overlapbench.output import numerically
 from overlapbench.traces.intervals import (
     Interval,
     Intervals,

@@ -16,7 +16,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from overlapbench.reading.source import ResultError, decode_json, decode_text
+from overlapbench.output import ResultError
+from overlapbench.reading.source import decode_json, decode_text
 from overlapbench.traces.model import ForeignFileError
 from overlapbench.traces.packed import Text
 

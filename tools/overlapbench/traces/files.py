@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from overlapbench.grouping import grouped
-from overlapbench.reading.source import ResultError, expand, listed, numerically
+from overlapbench.output import ResultError, expand, listed, numerically
 from overlapbench.traces.kineto import read_kineto
 from overlapbench.traces.model import ForeignFileError, Trace
 from overlapbench.traces.nsys import read_nsys

@@ -28,7 +28,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from overlapbench.grouping import grouped
-from overlapbench.reading.source import ResultError, can_be_measured, harmless, short
+from overlapbench.output import ResultError, harmless
+from overlapbench.reading.source import can_be_measured, short
 from overlapbench.traces.arrows import Arrows, Track, track_of
 from overlapbench.traces.devices import Device, ranks_among
 from overlapbench.traces.events import EVENTS, EventFile

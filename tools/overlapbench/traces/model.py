@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError
 from overlapbench.traces.intervals import Interval, Intervals, union
 
 

@@ -23,7 +23,8 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
-from overlapbench.reading.source import ResultError, short
+from overlapbench.output import ResultError
+from overlapbench.reading.source import short
 from overlapbench.traces.devices import Device, ranks_among
 from overlapbench.traces.model import (
     Category,

@@ -18,8 +18,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, cast
 
+from overlapbench.output import ResultError, numerically
 from overlapbench.packages import optional
-from overlapbench.reading.source import ResultError, numerically
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")  # of traces in folders and archives
 ARCHIVE = ".zip"

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median_low
 
-from overlapbench.output import counted
-from overlapbench.reading.source import harmless, listed
+from overlapbench.output import counted, harmless, listed
 from overlapbench.traces.intervals import Interval
 from overlapbench.traces.model import Span
 

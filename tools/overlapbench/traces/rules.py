@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from overlapbench.reading.source import ResultError, load
+from overlapbench.output import ResultError
+from overlapbench.reading.source import load
 from overlapbench.traces.model import Category, Class, glob
 
 # With peer copies, copy engines run collectives, pipelines and prefetches between GPUs.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from operator import itemgetter
 
 from overlapbench.grouping import grouped
-from overlapbench.reading.source import ResultError, listed
+from overlapbench.output import ResultError, listed
 from overlapbench.traces.intervals import Intervals, union
 from overlapbench.traces.model import Span, Trace, Window, glob, hull
 

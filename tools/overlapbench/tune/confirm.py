@@ -13,9 +13,9 @@ import numpy as np
 from overlapbench.judge.findings import find
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side, natural
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME
 from overlapbench.reading.launch import Launch
-from overlapbench.reading.source import ResultError
 from overlapbench.statistics import estimates
 
 _ERRORS = 0.05  # of the interval, which contains the gain in 95 of 100 cases

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from overlapbench.judge.runner import Runner
 from overlapbench.judge.session import filter_of
+from overlapbench.output import ResultError
 from overlapbench.reading.launch import Launch
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import Result, parse_result
-from overlapbench.reading.source import ResultError
 from overlapbench.tune.search import Estimate
 from overlapbench.tune.space import Grid, Point, Wish, axis_flags, ladders, parse_axes
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from overlapbench.output import ResultError
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.reading.source import ResultError
 
 # The settings that choose what moves the data of a collective, and of a copy.
 CARRIERS = ("transport", "engine")

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from overlapbench.grouping import grouped
-from overlapbench.reading.source import harmless
+from overlapbench.output import harmless
 from overlapbench.traces.model import WORK, Class
 from overlapbench.view import theme
 from overlapbench.view.console import shortened

@@ -8,7 +8,7 @@ and notes on all ranks.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from overlapbench.reading.source import harmless, listed
+from overlapbench.output import harmless, listed
 from overlapbench.traces.breakdown import MIXES, PARTS, Breakdown, apportion, worst_of
 from overlapbench.traces.idle import Cause, Part
 from overlapbench.traces.model import Class

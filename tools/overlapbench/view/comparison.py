@@ -16,8 +16,8 @@ from overlapbench.judge.wording import (
     shown,
     summary,
 )
+from overlapbench.output import ResultError, harmless
 from overlapbench.reading.names import spell_sizes
-from overlapbench.reading.source import ResultError, harmless
 from overlapbench.statistics.estimates import PROMISED
 from overlapbench.view.console import Entry, Screen, folded, table
 

@@ -17,8 +17,8 @@ from xml.etree import ElementTree
 from overlapbench.judge.findings import Finding, Verdict
 from overlapbench.judge.verdicts import Comparison
 from overlapbench.judge.wording import HEADS, lines, summary
+from overlapbench.output import harmless
 from overlapbench.reading.names import family_of
-from overlapbench.reading.source import harmless
 from overlapbench.statistics.estimates import POWERS
 
 SCHEMA = "3"  # of the JSON

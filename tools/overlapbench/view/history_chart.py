@@ -12,9 +12,9 @@ from overlapbench.grouping import grouped
 from overlapbench.judge.changes import Change, Found
 from overlapbench.judge.series import Series
 from overlapbench.judge.wording import percent
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import Counter
 from overlapbench.reading.names import part_name
-from overlapbench.reading.source import ResultError
 from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view import theme
 from overlapbench.view.series import describe, joined

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import vl_convert
 
-from overlapbench.reading.source import ResultError
+from overlapbench.output import ResultError
 from overlapbench.view import theme
 from overlapbench.view.page import render_template, vega_libraries
 from overlapbench.view.vega import VERSION, Spec

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from overlapbench.reading.source import ResultError, harmless, numerically
+from overlapbench.output import ResultError, harmless, numerically
 from overlapbench.traces.breakdown import Breakdown, break_down
 from overlapbench.traces.collectives import Work
 from overlapbench.traces.model import WORK, Class, Span, Trace, Window

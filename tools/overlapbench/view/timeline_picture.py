@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from overlapbench.reading.source import ResultError, harmless
+from overlapbench.output import ResultError, harmless
 from overlapbench.traces.model import WORK, Class
 from overlapbench.view import theme
 from overlapbench.view.bars import LOOKS, TOLD, Scale, is_short, merged, name_tracks, with_strokes

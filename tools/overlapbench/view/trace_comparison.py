@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from overlapbench.grouping import grouped
-from overlapbench.output import counted
-from overlapbench.reading.source import harmless
+from overlapbench.output import counted, harmless
 from overlapbench.traces.breakdown import PARTS, Breakdown
 from overlapbench.traces.idle import Cause, Part
 from overlapbench.view.console import Entry, Screen, paragraph, shortened, table

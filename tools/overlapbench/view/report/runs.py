@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from overlapbench.grouping import grouped
+from overlapbench.output import ResultError, expand
 from overlapbench.reading.launch import Launch, parse_launch, surroundings
 from overlapbench.reading.result import (
     Result,
@@ -18,7 +19,7 @@ from overlapbench.reading.result import (
     sum_up,
     unite,
 )
-from overlapbench.reading.source import ResultError, expand, load
+from overlapbench.reading.source import load
 
 LARGEST_ROWS = 20_000  # the most that a browser still shows, in a page of some 20 MB
 _SHOWN_TITLES = 3

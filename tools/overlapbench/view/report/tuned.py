@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from overlapbench.reading.source import Document, Fields, ResultError, harmless, load
+from overlapbench.output import ResultError, harmless
+from overlapbench.reading.source import Document, Fields, load
 from overlapbench.tune.report import SCHEMA
 
 
