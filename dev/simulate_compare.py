@@ -28,11 +28,11 @@ import numpy as np
 from numpy.random import Generator
 
 import checkout  # noqa: F401
+import promises
 from known_spread import recorded_prior
-from overlapbench.cli.command_line import manual_parser, refuse
+from overlapbench.cli.command_line import manual_parser
 from overlapbench.judge.findings import MAX_FLOOR
 from overlapbench.judge.session import BASE, schedule
-from overlapbench.output import ResultError, print_text
 from overlapbench.statistics import estimates
 from overlapbench.statistics.distributions import Array
 from overlapbench.statistics.estimates import LEAST_FLOOR, Flags, Prior
@@ -150,14 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.seed < 0:
         parser.error("--seed must be at least 0")
     outcomes = simulate_all(options.trials, options.seed)
-    try:
-        print_text(table(outcomes, options.trials, options.seed))
-    except ResultError as error:
-        return refuse("simulate_compare", str(error))
-    broken = [promise for outcome in outcomes for promise in outcome.broken()]
-    for promise in broken:
-        print(f"simulate_compare: {promise}", file=sys.stderr)
-    return 1 if broken else 0
+    return promises.report(
+        "simulate_compare", table(outcomes, options.trials, options.seed), outcomes
+    )
 
 
 def simulate_all(trials: int, seed: int) -> list[Outcome]:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.random import Generator
 
 import checkout  # noqa: F401
-from overlapbench.cli.command_line import manual_parser, number_from, refuse
-from overlapbench.output import ResultError, print_text
+import promises
+from overlapbench.cli.command_line import manual_parser, number_from
 from overlapbench.statistics.distributions import Array
 from overlapbench.statistics.levels import FALSE_CHANGES, find_levels
 
@@ -150,14 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=number_from(0), default=SEED, metavar="N")
     options = parser.parse_args(arguments)
     outcomes = simulate(options.series, options.seed)
-    try:
-        print_text(table(outcomes, options.series, options.seed))
-    except ResultError as error:
-        return refuse("simulate_history", str(error))
-    broken = [promise for outcome in outcomes for promise in outcome.broken()]
-    for promise in broken:
-        print(f"simulate_history: {promise}", file=sys.stderr)
-    return 1 if broken else 0
+    return promises.report(
+        "simulate_history", table(outcomes, options.series, options.seed), outcomes
+    )
 
 
 if __name__ == "__main__":
