@@ -173,7 +173,7 @@ def test_doubts_are_told(tmp_path: Path) -> None:
 def test_a_communicator_tells_how_many_ranks_it_has(
     members: str, absent: bool, tmp_path: Path
 ) -> None:
-    """In a world of eight ranks, of which two have traces here."""
+    """Eight ranks ran; two of them have traces."""
     for rank in (0, 1):
         event = collective(0, 100, group="0")
         event["args"]["Process Group Ranks"] = members

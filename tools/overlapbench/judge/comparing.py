@@ -25,7 +25,7 @@ def compare(
     """Compare results of two builds, machines or settings, as `overlapbench compare` does.
 
     old        a file, a glob such as "base/*.json", or several of them; each file is one launch;
-               or what `read` returned, of which only the rows that `filter` chose are compared
+               or what `read` returned; after `filter`, only the chosen rows are compared
     new        likewise
     across     what may differ between the sides, such as "driver"
     max_floor  the limit, as a share: a larger change must not go unseen

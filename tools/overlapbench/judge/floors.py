@@ -68,7 +68,7 @@ class Floors:
 
 
 def read_floors(paths: Sequence[Path]) -> Floors:
-    """Read floors files, of which later ones win; ResultError names an invalid entry."""
+    """Read floors files. Later files win; ResultError names an invalid entry."""
     read = [_read(path) for path in paths]
     spreads = {name: metrics for floors in read for name, metrics in floors.spreads.items()}
     places = {metric: place for floors in reversed(read) for metric, place in floors.places.items()}

@@ -110,7 +110,7 @@ class Document:
 
     @cached_property
     def rows(self) -> Sequence["Fields"]:
-        """The entries of the list, all of which must be objects."""
+        """The entries of the list; each must be an object."""
         rows = []
         for index, entry in enumerate(self.entries):
             if not isinstance(entry, dict):
