@@ -73,6 +73,14 @@ class SessionTest : public RanksOnEachBackend {
   std::unique_ptr<Session> Open(
       const std::function<Runs()>& runs, bool gate = kGate,
       const std::vector<std::pair<std::string, std::string>>& values = {}) {
+    auto session = Prepare(runs, gate, values);
+    session->WarmUp();
+    return session;
+  }
+  // The same, not warmed up.
+  std::unique_ptr<Session> Prepare(
+      const std::function<Runs()>& runs, bool gate,
+      const std::vector<std::pair<std::string, std::string>>& values = {}) {
     const std::vector<Axis> axes = {
         ChoiceAxis("cache", "", {"cold", "warm"}, "warm"),
         ChoiceAxis("cadence", "", {"isolated", "streaming"}, "isolated")};
@@ -82,7 +90,6 @@ class SessionTest : public RanksOnEachBackend {
                         .report = {}};
     auto session = std::make_unique<Session>(Machine{device(), TestRanks()}, std::move(benchmark));
     session->SetUp(gate);
-    session->WarmUp();
     return session;
   }
   std::unique_ptr<Session> OpenPair(bool gate = kGate) {
@@ -617,17 +624,11 @@ TEST_P(SessionTest, WarmsUpUntilTimesSettle) {
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(next_ms));
     next_ms *= 1.5;
   };
-  const Benchmark benchmark{
-      .name = "Family/Row",
-      .settings = Settings().With("cache", "warm").With("cadence", "isolated"),
-      .runs = [this](const Settings&) { return Runs{SoloRun(comp(), kNoGate)}; },
-      .report = {}};
-  Session session({device(), TestRanks()}, benchmark);
-  session.SetUp(kNoGate);
+  const auto session = Prepare([this] { return Runs{SoloRun(comp(), kNoGate)}; }, kNoGate);
   samples = 0;
   next_ms = 1;
   const auto begin = std::chrono::steady_clock::now();
-  session.WarmUp();
+  session->WarmUp();
   EXPECT_GT(samples, 3);
   EXPECT_LE(samples, 12);
   EXPECT_TRUE(samples == 12 || std::chrono::steady_clock::now() - begin >= 400ms)
@@ -636,15 +637,9 @@ TEST_P(SessionTest, WarmsUpUntilTimesSettle) {
 
 TEST_P(SessionTest, WarmsUpForAsLongAsItIsTold) {
   work_.enqueue = [](Stream&) { std::this_thread::sleep_for(kLong); };
-  const Benchmark benchmark{
-      .name = "Family/Row",
-      .settings = Settings().With("cache", "warm").With("cadence", "isolated"),
-      .runs = [this](const Settings&) { return Runs{SoloRun(comp(), kNoGate)}; },
-      .report = {}};
-  Session session({device(), TestRanks()}, benchmark);
-  session.SetUp(kNoGate);
+  const auto session = Prepare([this] { return Runs{SoloRun(comp(), kNoGate)}; }, kNoGate);
   const auto begin = std::chrono::steady_clock::now();
-  session.WarmUp(1500ms);
+  session->WarmUp(1500ms);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 1500ms);
 }
 
