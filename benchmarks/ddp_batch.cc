@@ -180,8 +180,9 @@ Family DdpBatch() {
                     "the sums alone one by one / batch_ms"}},
       .scenarios = [](const Catalog& catalog) {
         const auto transports = std::make_shared<Transports>(catalog.machine);
-        return std::vector<Scenario>{WithPriority(
-            catalog, Batches(catalog, catalog.on_host() ? "mpi" : "nccl", transports))};
+        Scenario batches = Batches(catalog, catalog.on_host() ? "mpi" : "nccl", transports);
+        AddCommPriority(catalog, batches);
+        return std::vector{batches};
       }};
 }
 

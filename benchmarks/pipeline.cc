@@ -294,9 +294,10 @@ const char* FamilyName(PipelineOrder order) {
 std::vector<Scenario> ScenariosOf(const Catalog& catalog, PipelineOrder order) {
   const auto transports = std::make_shared<Transports>(catalog.machine);
   std::vector<Scenario> scenarios;
-  for (const Layers& layers : {Delays(catalog), Products(catalog)})
-    scenarios.push_back(
-        WithPriority(catalog, ScenarioOf(catalog, FamilyName(order), order, layers, transports)));
+  for (const Layers& layers : {Delays(catalog), Products(catalog)}) {
+    scenarios.push_back(ScenarioOf(catalog, FamilyName(order), order, layers, transports));
+    AddCommPriority(catalog, scenarios.back());
+  }
   return scenarios;
 }
 

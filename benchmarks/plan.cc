@@ -86,8 +86,8 @@ void Plan::AddRow(const Scenario& scenario, const Settings& settings) {
   if (std::ranges::find(benchmarks_, name, &Benchmark::name) != benchmarks_.end()) return;
   const Settings chosen = candidates.front();
   if (candidates.size() == 1) candidates.clear();
-  benchmarks_.push_back(
-      {name, chosen, scenario.runs, scenario.report, candidates, scenario.plain_run});
+  benchmarks_.push_back({name, chosen, scenario.runs, scenario.report, candidates,
+                         scenario.plain_run, scenario.prioritizes_comm});
 }
 
 std::string Plan::Replace(std::vector<Axis>& axes) {

@@ -1,6 +1,7 @@
 #include "benchmarks/run.h"
 
 #include <benchmark/benchmark.h>
+#include <fmt/core.h>
 
 #include <functional>
 #include <iostream>
@@ -98,22 +99,8 @@ class LineFiles {
   std::vector<std::unique_ptr<ResultFile>> files_;
 };
 
-// Runs the benchmarks to the end, or ends the job. The other ranks do not know of an error that
-// reaches this function.
-void RunToTheEnd(Watchdog& watchdog, const Suite& suite, RunReporter& reporter) {
-  Ranks& ranks = suite.machine.ranks;
-  try {
-    benchmark::RunSpecifiedBenchmarks(&reporter);
-    ranks.progress().set_benchmark("");
-    // The tripwire for a rank that has other benchmarks to run.
-    const Progress::Scope scope(ranks.progress(), Phase::kEnd);
-    ranks.AgreeOnEntry("the end of the run", 0);
-  } catch (const std::exception& error) {
-    EndJob(watchdog, ranks.progress(), &ranks, error);
-  }
-}
-
-// Runs the self-test, or ends the job. An AgreedError passes: all ranks throw it, nothing hangs.
+// Runs the self-test, or ends the job: the other ranks do not know of an error that reaches this
+// function. An AgreedError passes: all ranks throw it, nothing hangs.
 SelfTest TestItself(Watchdog& watchdog, Suite& suite, const std::vector<Benchmark>& known) {
   Ranks& ranks = suite.machine.ranks;
   try {
@@ -123,6 +110,19 @@ SelfTest TestItself(Watchdog& watchdog, Suite& suite, const std::vector<Benchmar
   } catch (const std::exception& error) {
     EndJob(watchdog, ranks.progress(), &ranks, error);
   }
+}
+
+// The exit status, and what the rows do not say themselves.
+int Conclude(const Suite& suite, const SelfTest& self_test) {
+  const auto tell = [&](const std::string& what) {
+    if (suite.machine.ranks.is_root()) std::cerr << "overlapbench: " << what << "\n";
+  };
+  if (suite.error_rows > 0) tell(fmt::format("{} benchmark runs failed", suite.error_rows));
+  if (!suite.no_traces.empty()) tell("rows were measured without traces: " + suite.no_traces);
+  if (!self_test.passed)
+    tell(fmt::format("the self-test {}; do not trust this run's figures", self_test.text));
+  const bool failed = suite.error_rows > 0 || !suite.no_traces.empty();
+  return failed ? kFailed : self_test.passed ? 0 : kNotToBeTrusted;
 }
 
 RunReporter::Options ReporterOptions(const Options& options, std::size_t planned) {
@@ -168,22 +168,20 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
   }
   suite.observer = console;
   for (const Benchmark& benchmark : chosen) Register(suite, benchmark);
-  RunToTheEnd(watchdog, suite, reporter);
+  try {
+    benchmark::RunSpecifiedBenchmarks(&reporter);
+    ranks.progress().set_benchmark("");
+    // The tripwire for a rank that has other benchmarks to run.
+    const Progress::Scope scope(ranks.progress(), Phase::kEnd);
+    ranks.AgreeOnEntry("the end of the run", 0);
+  } catch (const std::exception& error) {
+    EndJob(watchdog, ranks.progress(), &ranks, error);  // the other ranks do not know of it
+  }
   watchdog.BeforeLines(nullptr);
   suite.session.reset();
   line_files.Finish();
   benchmark::Shutdown();
-  if (suite.error_rows > 0 && ranks.is_root()) {
-    std::cerr << "overlapbench: " << suite.error_rows << " benchmark runs failed\n";
-  }
-  if (!suite.no_traces.empty() && ranks.is_root())
-    std::cerr << "overlapbench: rows were measured without traces: " << suite.no_traces << "\n";
-  if (!self_test.passed && ranks.is_root()) {
-    std::cerr << "overlapbench: the self-test " << self_test.text
-              << "; do not trust this run's figures\n";
-  }
-  const bool failed = suite.error_rows > 0 || !suite.no_traces.empty();
-  return failed ? kFailed : self_test.passed ? 0 : kNotToBeTrusted;
+  return Conclude(suite, self_test);
 }
 
 }  // namespace overlapbench

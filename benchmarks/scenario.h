@@ -33,7 +33,8 @@ struct Scenario {
   // For settings with an axis at `auto`: what it may stand for. The fastest of those that exist is
   // measured.
   std::function<std::vector<Settings>(const Settings&)> candidates = {};
-  std::string plain_run = {};  // the choice must not be slower than it (Benchmark::plain_run)
+  std::string plain_run = {};     // the choice must not be slower than it (Benchmark::plain_run)
+  bool prioritizes_comm = false;  // Benchmark::prioritizes_comm
   // Why a combination of values does not exist; "" when it does. May be empty: all exist.
   std::function<std::string(const Settings&)> excluded = {};
   // The runs of a row. The last one is the row's own.

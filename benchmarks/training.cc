@@ -75,7 +75,8 @@ Machine Planned(Machine machine, const Settings& settings) {
   return machine;
 }
 
-Scenario WithPriority(const Catalog& catalog, Scenario scenario) {
+void AddCommPriority(const Catalog& catalog, Scenario& scenario) {
+  scenario.prioritizes_comm = true;
   scenario.axes.push_back(PriorityAxis("comm", "of the communication's stream"));
   scenario.excluded = [device = &catalog.device,
                        excluded = std::move(scenario.excluded)](const Settings& settings) {
@@ -83,14 +84,6 @@ Scenario WithPriority(const Catalog& catalog, Scenario scenario) {
     if (reason.empty()) reason = excluded(settings);
     return reason.empty() ? ExcludedPriority(*device, settings, "comm") : reason;
   };
-  scenario.runs = [runs = std::move(scenario.runs)](const Settings& settings) {
-    std::vector<Run> made = runs(settings);
-    for (Run& run : made)
-      run.schedule.Prioritize(WorkClass::kComm,
-                              static_cast<int>(settings.Integer("comm_priority")));
-    return made;
-  };
-  return scenario;
 }
 
 std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms) {
@@ -99,9 +92,12 @@ std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<M
                                              ? std::vector<std::string>{"mpi"}
                                              : std::vector<std::string>{"nccl", "copy"};
   std::vector<Scenario> scenarios;
-  for (const MakeOver& make : forms)
-    for (const std::string& transport : names)
-      scenarios.push_back(WithPriority(catalog, make(transport, transports)));
+  for (const MakeOver& make : forms) {
+    for (const std::string& transport : names) {
+      scenarios.push_back(make(transport, transports));
+      AddCommPriority(catalog, scenarios.back());
+    }
+  }
   return scenarios;
 }
 

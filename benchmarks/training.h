@@ -41,7 +41,7 @@ Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
                           const std::string& collective, const std::string& transport,
                           std::vector<Axis> axes);
 // Adds the axis comm_priority, the priority of the lanes that only communicate.
-Scenario WithPriority(const Catalog& catalog, Scenario scenario);
+void AddCommPriority(const Catalog& catalog, Scenario& scenario);
 // The machine with the sm_target of these settings: a step's products are made on it.
 Machine Planned(Machine machine, const Settings& settings);
 // A scenario for each form and each default transport of training steps, with comm_priority. All of

@@ -26,7 +26,7 @@ TEST(Contest, TakesEachCandidatesOwnRun) {
   const Benchmark contest = ContestOf(benchmark);
   std::vector<std::string> works;
   std::vector<std::string> names;
-  for (const auto& run : contest.runs(contest.settings)) {
+  for (const auto& run : MakeRuns(contest)) {
     names.push_back(run.name);
     for (const Work& work : run.schedule.works()) works.push_back(work->name);
   }

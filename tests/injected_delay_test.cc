@@ -66,7 +66,7 @@ class InjectedDelayTest : public testing::Test {
     return WithSoloRuns(both);
   }
   [[nodiscard]] std::vector<overlapbench::Run> RunsOf(std::size_t benchmark) const {
-    return benchmarks_.at(benchmark).runs(benchmarks_.at(benchmark).settings);
+    return MakeRuns(benchmarks_.at(benchmark));
   }
   // The log of enqueueing this run.
   std::string Enqueued(const overlapbench::Run& run) {

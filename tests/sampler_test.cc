@@ -324,7 +324,7 @@ GateLog GatesOf(Backend backend, int ordinal, const std::optional<std::size_t>& 
 
 TEST_P(SamplerTest, AHeldSampleKeepsItsGateClosedAndIsNoLonger) {
   Sampler sampler(machine(), kGate);
-  const Sample sample = sampler.TakeHeld(Prepare(RunOf({&quick_}, true)), kLong);
+  const Sample sample = sampler.Take(Prepare(RunOf({&quick_}, true)), {.hold = kLong});
   EXPECT_LT(sample.total_ms, kShort_ms);
   EXPECT_GE(sampler.moments().met_ms - sampler.moments().enqueue.end_ms, kLong_ms);
 }
@@ -338,7 +338,7 @@ TEST_P(SamplerTest, AnErrorOfAnotherRankEndsTheHold) {
   Sampler sampler(machine(), kGate);
   PreparedRun& run = Prepare(RunOf({&failing}, true));
   const auto started = std::chrono::steady_clock::now();
-  EXPECT_EQ(Fatal([&] { sampler.TakeHeld(run, 10'000ms); }), LastRank() + "no way");
+  EXPECT_EQ(Fatal([&] { sampler.Take(run, {.hold = 10'000ms}); }), LastRank() + "no way");
   EXPECT_LT(std::chrono::steady_clock::now() - started, 5000ms);
 }
 

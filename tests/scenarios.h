@@ -159,7 +159,13 @@ class ScenarioReport {
   // The results of this run; all runs that are not named have the same.
   void Leaves(const std::string& run, std::uint64_t fingerprint) { results_[run] = fingerprint; }
 
-  [[nodiscard]] std::vector<Run> runs() const { return scenario_.runs(settings_); }
+  [[nodiscard]] std::vector<Run> runs() const {
+    return MakeRuns({.name = scenario_.name,
+                     .settings = settings_,
+                     .runs = scenario_.runs,
+                     .report = scenario_.report,
+                     .prioritizes_comm = scenario_.prioritizes_comm});
+  }
   // Why a row that was reported is invalid, whatever it says of itself; "" where it is not.
   [[nodiscard]] const std::string& knob_fault() const { return session_->knob_fault(); }
   // Why there is no row of these settings; "" where there is.
@@ -223,7 +229,7 @@ class ScenarioReport {
 
   // The scenario's runs, with fakes for all works.
   [[nodiscard]] std::vector<Run> FakeRuns() const {
-    std::vector<Run> runs = scenario_.runs(settings_);
+    std::vector<Run> runs = this->runs();
     for (Run& run : runs) {
       for (const Work& work : run.schedule.works()) {
         WorkPlan fake{.name = work->name, .work_class = work->work_class};
