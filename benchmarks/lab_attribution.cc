@@ -35,84 +35,92 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 
+#include "benchmarks/imitation.h"
 #include "benchmarks/pair.h"
-#include "comm/stand_in.h"
 #include "kernels/clock_probe.h"
-#include "workload/own_time.h"
 
 namespace overlapbench {
 namespace {
 
 constexpr const char* kFamily = "Lab/Attribution";
 constexpr double kProbe_us = 300;
-constexpr std::size_t kMemorySpan = 1UL << 30U;
-constexpr int kTrafficSms = 16;  // of the stand-ins for copies by engine
 
-// The row's communication, which the stand-ins imitate, and its properties that they take over.
-struct Model {
-  Workload* comm = nullptr;
-  std::optional<StandInOptions> found;
+// The runs of a row beside those of a pair ("comp", "comm", "overlap"): the computation beside each
+// stand-in, both sides with the clock's probe, and the computation on half of the SMs.
+constexpr const char* kSm = "sm";
+constexpr const char* kSmL2 = "sm_l2";
+constexpr const char* kSmHbm = "sm_hbm";
+constexpr const char* kClockAlone = "clock_alone";
+constexpr const char* kClockBeside = "clock_beside";
+constexpr const char* kHalf = "half";
+
+// ---- Causes, and what each has a share in
+
+// Shares of T - max(C, M), which add up to 1.
+struct Shares {
+  Series sm;
+  Series hbm;
+  Series l2;
+  Series clock;
+  Series lead;
+  Series residual;
 };
-using SharedModel = std::shared_ptr<Model>;
+using Share = Series Shares::*;
 
-// The workload's time on the slowest rank.
-double Time_us(const Machine& machine, Workload& workload) {
-  constexpr int kRuns = 7;
-  constexpr const char* kWhat = "the communication alone";
-  double time_us = 0;
-  machine.ranks.Together(std::string("timing ") + kWhat, [&] {
-    const auto stream = machine.device.CreateStream();
-    workload.Reset(*stream);
-    time_us = ShortestTime_us(machine, *stream, kRuns, kWhat, [&] { workload.Enqueue(*stream); });
-  });
-  machine.ranks.Max({&time_us, 1}, std::string("timing ") + kWhat);
-  return time_us;
-}
+struct ShareText {
+  Share share;
+  const char* counter;
+  const char* title;
+  const char* definition;
+};
+constexpr std::array<ShareText, 6> kShares = {
+    {{&Shares::sm, "by_sm", "by SMs", "share of T - max(C, M) that holding as many SMs takes"},
+     {&Shares::hbm, "by_hbm", "by memory",
+      "share that as much memory traffic takes beyond the cache's"},
+     {&Shares::l2, "by_l2", "by L2", "share that as much traffic in the last-level cache takes"},
+     {&Shares::clock, "by_clock", "by clocks", "share that lower SM clocks take, on rank 0"},
+     {&Shares::lead, "by_lead", "by the lead",
+      "share that the late start of the side that ends last takes, beside copy engines; elsewhere "
+      "part of by_sm"},
+     {&Shares::residual, "residual", "residual", "share that none of these explains"}}};
 
-const StandInOptions& Found(const Machine& machine, Model& model) {
-  if (model.found) return *model.found;
-  StandInOptions options;
-  options.duration_us = Time_us(machine, *model.comm);
-  // This also determines how many SMs it takes. The session will report any fault it finds.
-  model.comm->IneffectiveKnob();
-  options.sms = static_cast<int>(model.comm->sms().value_or(0));
-  if (options.sms == 0) options.sms = kTrafficSms;
-  const Cost cost = model.comm->cost();
-  options.moved_bytes = static_cast<std::size_t>(cost.memory_bytes + cost.moved_bytes);
-  return model.found.emplace(options);
-}
-
-// `span_bytes`: the size of the memory within which it moves the bytes; 0: it moves none.
-Work StandInWork(const Catalog& catalog, const SharedModel& model, const std::string& name,
-                 std::size_t span_bytes) {
-  auto plan = std::make_shared<WorkPlan>();
-  plan->name = name;
-  plan->work_class = WorkClass::kComm;
-  const std::size_t most_bytes = span_bytes == 0 ? 0 : kMemorySpan;
-  plan->footprint = {.device_bytes = most_bytes};
-  plan->make = [machine = catalog.machine, model, span_bytes, most_bytes] {
-    return MakeStandIn(machine, most_bytes, [machine, model, span_bytes] {
-      StandInOptions options = Found(machine, *model);
-      options.span_bytes = span_bytes;
-      if (span_bytes == 0) options.moved_bytes = 0;
-      return options;
-    });
+// What `by_engine` changes: the stand-ins of copies by engine take SMs that the copies do not.
+Shares SharesOf(bool by_engine, const Measurement& measurement) {
+  const Series C = measurement.Total_ms("comp");
+  const Series longer = LongerOf(C, measurement.Total_ms("comm"));
+  const Series excess = measurement.Total_ms("overlap") - longer;
+  const Series none = 0 * excess;
+  const bool comp_is_last =
+      measurement.Step("overlap", "comp").end_ms >= measurement.Step("overlap", "comm").end_ms;
+  const auto beside = [&](const char* stand_in) {
+    return LongerOf(
+        comp_is_last ? measurement.StepEnd_ms(stand_in, "comp") : measurement.Total_ms(stand_in),
+        longer);
   };
-  return plan;
+  const Series sm = beside(kSm);
+  const Series sm_l2 = beside(kSmL2);
+  const Series sm_hbm = beside(kSmHbm);
+  const double clocks = measurement.Observed(kClockAlone, kClockAlone) /
+                        measurement.Observed(kClockBeside, kClockBeside);
+  const Series sm_ms = by_engine ? none : sm - longer;
+  const Series lead_ms =
+      by_engine ? measurement.StepBegin_ms("overlap", comp_is_last ? "comp" : "comm") : none;
+  const Series l2_ms = sm_l2 - sm;
+  const Series hbm_ms = sm_hbm - sm_l2;
+  const Series clock_ms = (clocks - 1) * C;
+  return {.sm = sm_ms / excess,
+          .hbm = hbm_ms / excess,
+          .l2 = l2_ms / excess,
+          .clock = clock_ms / excess,
+          .lead = lead_ms / excess,
+          .residual = (excess - sm_ms - l2_ms - hbm_ms - clock_ms - lead_ms) / excess};
 }
 
-// The communication's work. Making it also registers the workload in the model.
-Work Modelled(const Work& comm, const SharedModel& model) {
-  auto plan = std::make_shared<WorkPlan>(*comm);
-  plan->make = [make = comm->make, model] {
-    auto workload = make();
-    model->comm = workload.get();
-    return workload;
-  };
-  return plan;
-}
+// ---- Runs
 
 // The probe starts first, so that it has a place even beside a grid that fills every SM.
 Run Probed(const Catalog& catalog, Run run, const std::string& name) {
@@ -132,24 +140,25 @@ int HalfOfSms(const DeviceInfo& info) {
 // `standing_in`: the settings of the stand-ins' runs.
 std::vector<Run> Runs(const Catalog& catalog, const Work& plain_comm, const Work& comp,
                       const Settings& settings, const Settings& standing_in) {
-  const auto model = std::make_shared<Model>();
-  const Work comm = Modelled(plain_comm, model);
+  const Imitation imitation(catalog.machine, plain_comm);
+  const Work& comm = imitation.comm();
   std::vector<Run> runs = {AloneRun(comp, settings), AloneRun(comm, settings)};
   const std::size_t cache_bytes = catalog.device.info().cache_bytes;
-  for (const auto& [name, span_bytes] : {std::pair<const char*, std::size_t>{"sm", 0},
-                                         {"sm_l2", cache_bytes / 8},
-                                         {"sm_hbm", kMemorySpan}})
-    runs.push_back(
-        BesideRun(name, StandInWork(catalog, model, name, span_bytes), comp, standing_in));
-  runs.push_back(Probed(catalog, AloneRun(comp, settings), "clock_alone"));
-  runs.push_back(Probed(catalog, BesideRun("", comm, comp, settings), "clock_beside"));
+  for (const auto& [name, span_bytes] : {std::pair<const char*, std::size_t>{kSm, 0},
+                                         {kSmL2, cache_bytes / 8},
+                                         {kSmHbm, Imitation::kMostSpan}})
+    runs.push_back(BesideRun(name, imitation.StandIn(name, span_bytes), comp, standing_in));
+  runs.push_back(Probed(catalog, AloneRun(comp, settings), kClockAlone));
+  runs.push_back(Probed(catalog, BesideRun("", comm, comp, settings), kClockBeside));
   Run half =
       AloneRun(comp, settings.With("comp_sms", std::to_string(HalfOfSms(catalog.device.info()))));
-  half.name = "half";
+  half.name = kHalf;
   runs.push_back(half);
   runs.push_back(BesideRun("overlap", comm, comp, settings));
   return runs;
 }
+
+// ---- Reports
 
 std::string BoundOfComp(const Measurement& measurement) {
   constexpr double kShare = 0.6;
@@ -163,7 +172,7 @@ std::string BoundOfComp(const Measurement& measurement) {
   if (cost.moved_bytes >= least_bytes) return "memory bandwidth";
   // More than memory could deliver, so it comes from L2 or shared memory.
   if (cost.cached_bytes >= least_bytes) return "bandwidth within the chip";
-  return measurement.Total_ms("half").median() >= kLonger * alone_ms ? "arithmetic" : "latency";
+  return measurement.Total_ms(kHalf).median() >= kLonger * alone_ms ? "arithmetic" : "latency";
 }
 
 std::string BoundOfComm(const Measurement& measurement) {
@@ -176,64 +185,47 @@ std::string BoundOfComm(const Measurement& measurement) {
   return bus_GBps >= kShare * link_GBps ? "the link" : "latency";
 }
 
-void ReportShares(bool by_engine, const Measurement& measurement, Counters& counters) {
-  const Series C = measurement.Total_ms("comp");
-  const Series longer = LongerOf(C, measurement.Total_ms("comm"));
-  const Series excess = measurement.Total_ms("overlap") - longer;
-  const TimeSpan comp = measurement.Step("overlap", "comp");
-  const TimeSpan comm = measurement.Step("overlap", "comm");
-  const bool comp_is_last = comp.end_ms >= comm.end_ms;
-  const auto beside = [&](const std::string& stand_in) {
-    return LongerOf(
-        comp_is_last ? measurement.StepEnd_ms(stand_in, "comp") : measurement.Total_ms(stand_in),
-        longer);
-  };
-  const Series sm = beside("sm");
-  const Series sm_l2 = beside("sm_l2");
-  const Series sm_hbm = beside("sm_hbm");
-  const double clocks = measurement.Observed("clock_alone", "clock_alone") /
-                        measurement.Observed("clock_beside", "clock_beside");
-  const Series sm_ms = (by_engine ? 0.0 : 1.0) * (sm - longer);
-  const Series lead_ms =
-      (by_engine ? 1.0 : 0.0) * measurement.StepBegin_ms("overlap", comp_is_last ? "comp" : "comm");
-  const Series l2_ms = sm_l2 - sm;
-  const Series hbm_ms = sm_hbm - sm_l2;
-  const Series clock_ms = (clocks - 1) * C;
-  Report(counters, "by_sm", sm_ms / excess);
-  Report(counters, "by_l2", l2_ms / excess);
-  Report(counters, "by_hbm", hbm_ms / excess);
-  Report(counters, "by_clock", clock_ms / excess);
-  Report(counters, "by_lead", lead_ms / excess);
-  Report(counters, "residual", (excess - sm_ms - l2_ms - hbm_ms - clock_ms - lead_ms) / excess);
-}
+// What a row is attributed to. A row without a slowdown has no shares: they would be noise.
+struct Attributed {
+  Remark remark;
+  std::optional<Shares> shares = {};
+};
 
-Remark ReportAttribution(bool by_engine, const Measurement& measurement, Counters& counters) {
-  constexpr double kWorthExplaining = 1.1;  // below this, the shares are noise
-  Remark remark = ReportPair(measurement, counters);
-  if (remark.state == RowState::kInvalid) return remark;
-  if (counters["slowdown"] >= kWorthExplaining) ReportShares(by_engine, measurement, counters);
-  const std::string bounds =
-      fmt::format("alone, the computation is bound by {} and the communication by {}",
-                  BoundOfComp(measurement), BoundOfComm(measurement));
-  return {remark.state, remark.reason.empty() ? bounds : remark.reason + "; " + bounds};
+Attributed Attribute(bool by_engine, const Measurement& measurement, Counters& counters) {
+  constexpr double kWorthExplaining = 1.1;
+  Attributed found{ReportPair(measurement, counters)};
+  if (found.remark.state == RowState::kInvalid) return found;
+  if (counters["slowdown"] >= kWorthExplaining) {
+    found.shares = SharesOf(by_engine, measurement);
+    for (const ShareText& one : kShares) Report(counters, one.counter, *found.shares.*one.share);
+  }
+  std::string& reason = found.remark.reason;
+  reason +=
+      fmt::format("{}alone, the computation is bound by {} and the communication by {}",
+                  reason.empty() ? "" : "; ", BoundOfComp(measurement), BoundOfComm(measurement));
+  return found;
 }
 
 // A row whose only cause is known: all of `shares` together are 1.
-Remark ReportKnown(const std::vector<std::string>& shares, const Measurement& measurement,
+Remark ReportKnown(const std::vector<Share>& shares, const Measurement& measurement,
                    Counters& counters) {
   constexpr double kTolerance = 0.1;
-  Remark remark = ReportAttribution(false, measurement, counters);
-  if (remark.state == RowState::kInvalid || remark.state == RowState::kNoisy) return remark;
+  const Attributed found = Attribute(false, measurement, counters);
+  if (found.remark.state == RowState::kInvalid || found.remark.state == RowState::kNoisy)
+    return found.remark;
+  if (!found.shares)
+    return Remark::Invalid("the known cause slowed nothing down: there is nothing to attribute");
   double sum = 0;
-  for (const std::string& name : shares) {
-    const auto share = counters.find(name);
-    if (share == counters.end())
-      return Remark::Invalid("the known cause slowed nothing down: there is nothing to attribute");
-    sum += share->second.value;
+  std::vector<std::string> names;
+  for (const Share share : shares) {
+    sum += (*found.shares.*share).median();
+    names.emplace_back(std::ranges::find(kShares, share, &ShareText::share)->counter);
   }
-  const std::string found = fmt::format("{} of 1 found: {:.2f}", fmt::join(shares, " + "), sum);
-  return std::abs(sum - 1) <= kTolerance ? Remark::Control(found) : Remark::Invalid(found);
+  const std::string text = fmt::format("{} of 1 found: {:.2f}", fmt::join(names, " + "), sum);
+  return std::abs(sum - 1) <= kTolerance ? Remark::Control(text) : Remark::Invalid(text);
 }
+
+// ---- Rows
 
 Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSide& comp) {
   Values values = comp.values;
@@ -257,8 +249,8 @@ Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSid
                 by_engine ? settings.With("first", "comm") : settings);
   };
   scenario.report = [&comm_spec](const Measurement& measurement, Counters& counters) {
-    return ReportAttribution(comm_spec.IsByCopyEngine(measurement.settings()), measurement,
-                             counters);
+    const bool by_engine = comm_spec.IsByCopyEngine(measurement.settings());
+    return Attribute(by_engine, measurement, counters).remark;
   };
   return scenario;
 }
@@ -266,14 +258,14 @@ Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSid
 // Each stand-in takes what its computation needs most.
 std::vector<Scenario> KnownCauses(const Catalog& catalog) {
   struct Known {
-    std::vector<std::string> shares;
+    std::vector<Share> shares;
     Values values;  // of both sides
     std::string computation;
   };
   const std::vector<Known> all = {
-      {{"by_sm"}, {{"stand_in_sms", "32"}, {"stand_in_us", "500"}}, "CublasGemm"},
+      {{&Shares::sm}, {{"stand_in_sms", "32"}, {"stand_in_us", "500"}}, "CublasGemm"},
       // Started first, since a computation that fills the GPU would make it wait for SMs.
-      {{"by_sm", "by_l2", "by_hbm"},
+      {{&Shares::sm, &Shares::l2, &Shares::hbm},
        {{"stand_in_bytes", "768M"}, {"first", "comm"}},
        "StreamKernel"},
   };
@@ -315,24 +307,13 @@ namespace families {
 
 Family LabAttribution() {
   using enum Better;
-  const auto share = [](const char* name, const char* title, const char* definition) {
-    return Counter{name, "", kNeither, Range::kSigned, title, definition};
-  };
+  std::vector<Counter> counters;
+  for (const auto& [share, counter, title, definition] : kShares)
+    counters.push_back({counter, "", kNeither, Range::kSigned, title, definition});
   return {.name = kFamily,
           .about = "What a slowdown is made of, by stand-ins for the communication.",
           .lead = {"slowdown", "by_sm", "by_hbm", "by_l2", "by_clock", "by_lead", "residual"},
-          .counters = {share("by_sm", "by SMs",
-                             "share of T - max(C, M) that holding as many SMs takes"),
-                       share("by_hbm", "by memory",
-                             "share that as much memory traffic takes beyond the "
-                             "cache's"),
-                       share("by_l2", "by L2",
-                             "share that as much traffic in the last-level cache takes"),
-                       share("by_clock", "by clocks", "share that lower SM clocks take, on rank 0"),
-                       share("by_lead", "by the lead",
-                             "share that the late start of the side that ends last takes, beside "
-                             "copy engines; elsewhere part of by_sm"),
-                       share("residual", "residual", "share that none of these explains")},
+          .counters = counters,
           .scenarios = &Scenarios};
 }
 
