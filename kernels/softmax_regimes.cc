@@ -1,5 +1,6 @@
 #include "kernels/softmax_regimes.h"
 
+#include <array>
 #include <limits>
 #include <span>
 
@@ -9,84 +10,87 @@ namespace {
 using enum SoftmaxRegimeKind;
 constexpr long kKiB = 1024;
 constexpr long kMiB = 1024 * kKiB;
-constexpr long kNoLimit = std::numeric_limits<long>::max();
 
-// A row's regime is the first line whose limit the row does not exceed. Measured on one H200, rows
-// of more than 4 MiB on one H100.
+// A row's regime is the first line whose limit the row does not exceed. What lanes hold is derived.
+// All other limits were measured on one H200, those of rows of more than 4 MiB on one H100: the
+// percentages are of a copy of the same bytes.
 struct Line {
-  long most_bytes_of_2;  // row length in bytes, for elements of 2 bytes
-  long most_bytes_of_4;  // and of 4 bytes
-  SoftmaxRegime regime;  // kind, lanes, units
+  long most_bytes;  // of a row
+  SoftmaxRegime regime;
 };
-constexpr Line kLines[] = {
-    {64, 64, {kLanes, 4, 1}},
-    {128, 128, {kLanes, 8, 1}},
-    {256, 256, {kLanes, 16, 1}},
-    {512, 512, {kLanes, 32, 1}},
-    {1 * kKiB, 1 * kKiB, {kLanes, 32, 2}},
-    {1536, 1536, {kLanes, 32, 3}},
-    // The best regime depends on how many blocks, each of whole warps, fit an SM's registers.
-    {1856, 0, {kExponentials, 0, 4}},
-    {2400, 0, {kExponentials, 0, 6}},
-    {2800, 0, {kExponentials, 0, 3}},
-    {3200, 0, {kExponentials, 0, 4}},
-    {3712, 0, {kExponentials, 0, 5}},
-    {0, 7680, {kExponentials, 0, 2}},
-    {8 * kKiB, 8 * kKiB, {kExponentials, 0, 3}},
-    {8448, 0, {kExponentials, 0, 4}},
-    {9 * kKiB, 0, {kExponentials, 0, 3}},
-    {10 * kKiB, 20 * kKiB, {kExponentials, 0, 2}},
-    {11 * kKiB, 0, {kExponentials, 0, 3}},
-    {12 * kKiB, 0, {kExponentials, 0, 2}},
-    {13568, 0, {kExponentials, 0, 6}},
-    {15 * kKiB, 48 * kKiB, {kExponentials, 0, 3}},
-    {18 * kKiB, 0, {kExponentials, 0, 6}},
-    {24 * kKiB, 0, {kExponentials, 0, 4}},
-    {30 * kKiB, 0, {kElements, 0, 3}},
-    {36 * kKiB, 0, {kExponentials, 0, 4}},
-    {48 * kKiB, 0, {kElements, 0, 3}},
-    {72 * kKiB, 72 * kKiB, {kElements, 0, 6}},
-    // Above this length an SM would hold a single block, and nothing would overlap its work.
-    {208 * kKiB, 0, {kParts, 0, 5}},
-    {0, 90 * kKiB, {kParts, 0, 6}},
-    // Even so, 32 warps of float32 are faster here. Other types come here if the device lacks
-    // parts.
-    {128 * kKiB, 128 * kKiB, {kElements, 0, 8}},
-    {4 * kMiB, 0, {kParts, 0, 4}},
-    {0, 4 * kMiB, {kParts, 0, 6}},
-    // The SMs hold only two or three of these rows at a time.
-    {kNoLimit, kNoLimit, {kParts, 0, 3}},
-};
-
-// For unaligned rows, these lines come first.
-constexpr Line kUnalignedLines[] = {
-    {32, 32, {kStaged, 4, 2}},    {48, 48, {kStaged, 4, 3}},    {64, 64, {kStaged, 4, 4}},
-    {80, 80, {kStaged, 4, 5}},    {96, 96, {kStaged, 4, 6}},    {128, 128, {kStaged, 4, 8}},
-    {160, 160, {kStaged, 8, 5}},  {192, 192, {kStaged, 8, 6}},  {256, 256, {kStaged, 8, 8}},
-    {320, 320, {kStaged, 16, 5}}, {384, 384, {kStaged, 16, 6}}, {512, 512, {kStaged, 16, 8}},
-    {640, 640, {kStaged, 32, 5}}, {768, 768, {kStaged, 32, 6}}, {896, 0, {kStaged, 32, 8}},
-};
-
-// The first of `lines` that holds the row, or null.
-const SoftmaxRegime* Find(std::span<const Line> lines, long columns, Element element,
-                          long longest_parts_bytes) {
-  const long element_bytes = static_cast<long>(SizeOf(element));
-  const long row_bytes = columns * element_bytes;
-  for (const auto& line : lines) {
-    const long most_bytes = element_bytes == 2 ? line.most_bytes_of_2 : line.most_bytes_of_4;
-    const bool exists = line.regime.kind != kParts || row_bytes <= longest_parts_bytes;
-    if (exists && row_bytes <= most_bytes) return &line.regime;
-  }
-  return nullptr;
+constexpr Line Lanes(int lanes, int vectors) {
+  return {16L * lanes * vectors, {kLanes, lanes, vectors}};
 }
+constexpr Line Staged(int lanes, int words) {
+  return {4L * lanes * words, {kStaged, lanes, words}};
+}
+constexpr Line Kept(long most_bytes, int vectors) {
+  return {most_bytes, {kExponentials, 0, vectors}};
+}
+constexpr Line Held(long most_bytes, int vectors) { return {most_bytes, {kElements, 0, vectors}}; }
+constexpr Line Parts(long most_bytes, int vectors) { return {most_bytes, {kParts, 0, vectors}}; }
+
+// The fewest lanes, and then vectors, that hold the row: empty places cost as much as full ones.
+// Longer rows were faster in a block.
+constexpr Line kShort[] = {Lanes(4, 1),  Lanes(8, 1),  Lanes(16, 1),
+                           Lanes(32, 1), Lanes(32, 2), Lanes(32, 3)};
+
+// Short unaligned rows look here first. The fewest words that hold the row, because padding costs
+// as many exponentials as elements do. Longer rows were faster as vectors with edges.
+constexpr Line kUnaligned[] = {
+    Staged(4, 2),  Staged(4, 3),  Staged(4, 4),  Staged(4, 5),  Staged(4, 6),
+    Staged(4, 8),  Staged(8, 5),  Staged(8, 6),  Staged(8, 8),  Staged(16, 5),
+    Staged(16, 6), Staged(16, 8), Staged(32, 5), Staged(32, 6),
+};
+constexpr Line kUnalignedOf2[] = {{896, {kStaged, 32, 8}}};
+
+// A block holds the row, in a warp for every 512 bytes times the vectors of a thread. How well such
+// blocks fill an SM's registers and threads jumps from length to length, and with it the fastest
+// number of vectors. The best was up to 2 % faster than its neighbours.
+//
+// Exponentials are computed once, but take four bytes of registers each. 2-byte elements are held
+// themselves, and their exponentials computed twice, where that makes room for one more block.
+constexpr Line kBlocksOf2[] = {
+    Kept(1856, 4),      Kept(2400, 6),      Kept(2800, 3),      Kept(3200, 4),
+    Kept(3712, 5),      Kept(8 * kKiB, 3),  Kept(8448, 4),      Kept(9 * kKiB, 3),
+    Kept(10 * kKiB, 2), Kept(11 * kKiB, 3), Kept(12 * kKiB, 2), Kept(13568, 6),
+    Kept(15 * kKiB, 3), Kept(18 * kKiB, 6), Kept(24 * kKiB, 4), Held(30 * kKiB, 3),
+    Kept(36 * kKiB, 4), Held(48 * kKiB, 3), Held(72 * kKiB, 6),
+};
+constexpr Line kBlocksOf4[] = {
+    Kept(7680, 2), Kept(8 * kKiB, 3), Kept(20 * kKiB, 2), Kept(48 * kKiB, 3), Held(72 * kKiB, 6),
+};
+
+// From here on an SM would hold a single block, and nothing would overlap its work. So all SMs
+// share the row, in parts. Of rows of more than 4 MiB they hold only two or three, so these have
+// the smallest parts (docs/scenarios.md, "Few long softmax rows").
+//
+// float32 rows of 90 to 128 KiB are an exception: with half as many exponentials a byte, they leave
+// less to overlap. Rows of 24,000 reach 99 % so, and 96 % as parts. Other rows of up to 128 KiB
+// come here if the device lacks parts.
+constexpr Line kLongOf2[] = {Parts(208 * kKiB, 5), Held(128 * kKiB, 8), Parts(4 * kMiB, 4)};
+constexpr Line kLongOf4[] = {Parts(90 * kKiB, 6), Held(128 * kKiB, 8), Parts(4 * kMiB, 6)};
+constexpr Line kLongest[] = {Parts(std::numeric_limits<long>::max(), 3)};
+
+// In order. The first two are for unaligned rows only.
+using Lines = std::array<std::span<const Line>, 6>;
+constexpr Lines kLinesOf2 = {kUnaligned, kUnalignedOf2, kShort, kBlocksOf2, kLongOf2, kLongest};
+constexpr Lines kLinesOf4 = {kUnaligned, std::span<const Line>(), kShort, kBlocksOf4, kLongOf4,
+                             kLongest};
 
 }  // namespace
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits) {
-  const SoftmaxRegime* regime = nullptr;
-  if (!traits.aligned) regime = Find(kUnalignedLines, columns, element, traits.longest_parts_bytes);
-  if (regime == nullptr) regime = Find(kLines, columns, element, traits.longest_parts_bytes);
-  return regime != nullptr ? *regime : SoftmaxRegime{};
+  const long element_bytes = static_cast<long>(SizeOf(element));
+  const long row_bytes = columns * element_bytes;
+  const Lines& lines = element_bytes == 2 ? kLinesOf2 : kLinesOf4;
+  for (std::size_t i = traits.aligned ? 2 : 0; i < lines.size(); ++i) {
+    for (const auto& [most_bytes, regime] : lines[i]) {
+      const bool exists = regime.kind != kParts || row_bytes <= traits.longest_parts_bytes;
+      if (exists && row_bytes <= most_bytes) return regime;
+    }
+  }
+  return {};
 }
 
 bool SoftmaxNeedsWorkspace(long columns, Element element) {
