@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "benchmarks/catalog.h"
+#include "fixtures/patterns.h"
 #include "git_revision.h"
+#include "report/json.h"
 
 namespace overlapbench {
 namespace {
@@ -82,15 +84,23 @@ void PrintVersion() {
                            kBackends);
 }
 
+std::string PatternsAsJson() {
+  std::vector<std::string> patterns;
+  for (const Pattern& pattern : Patterns()) {
+    patterns.push_back(JsonObject()
+                           .Text("name", pattern.name)
+                           .Number("limit", pattern.limit, 2)
+                           .Number("least_pct", pattern.least_pct, 0)
+                           .Text("advice", pattern.advice)
+                           .Line());
+  }
+  return fmt::format("  \"patterns\": [\n    {}\n  ]\n", fmt::join(patterns, ",\n    "));
+}
+
 void PrintCounters(bool as_json) {
   const CounterTable table = AllCounters();
-  if (as_json) {
-    std::string members = JsonMembers(table);
-    members.erase(members.rfind(','), 1);  // after the last member
-    std::cout << "{\n" << members << "}\n";
-  } else {
-    std::cout << MarkdownTables(table);
-  }
+  std::cout << (as_json ? "{\n" + JsonMembers(table) + PatternsAsJson() + "}\n"
+                        : MarkdownTables(table));
 }
 
 // "9 s", "2 min 5 s".

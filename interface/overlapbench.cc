@@ -8,7 +8,7 @@
 #include <span>
 
 #include "interface/measuring.h"
-#include "report/counters.h"
+#include "report/json.h"
 
 struct overlapbench_suite {
   explicit overlapbench_suite(const std::vector<std::string>& flags) : measuring(flags) {}

@@ -83,10 +83,4 @@ std::string FormatValue(const Counter& counter, double value);
 // "0.5600": the zeros show how exactly the value is known, so they stay.
 std::string FourDigits(double value);
 
-// `text` with U+FFFD in place of what is not UTF-8.
-std::string ValidUtf8(std::string_view text);
-
-// `text` escaped for a JSON string, without its quotation marks. Invalid UTF-8 becomes U+FFFD.
-std::string EscapedJson(std::string_view text);
-
 }  // namespace overlapbench

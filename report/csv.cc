@@ -6,6 +6,8 @@
 #include <iterator>
 #include <map>
 
+#include "report/json.h"
+
 namespace overlapbench {
 namespace {
 

@@ -1,70 +1,44 @@
 #include "report/result_json.h"
 
 #include <fmt/core.h>
-#include <fmt/format.h>
 
-#include <cmath>
-#include <cstdint>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "device/error.h"
+#include "report/json.h"
 
 namespace overlapbench {
 namespace {
 
 using GoogleRun = benchmark::BenchmarkReporter::Run;
 
-// The members of an object, in the order in which they are added.
-class Members {
- public:
-  void Text(const std::string& name, std::string_view text) {
-    Add(name, fmt::format("\"{}\"", EscapedJson(text)));
-  }
-  void Integer(const std::string& name, std::int64_t number) {
-    Add(name, fmt::format("{}", number));
-  }
-  // With as many digits as tell any two numbers apart. JSON has no NaN and no infinity.
-  void Number(const std::string& name, double number) {
-    if (std::isfinite(number)) Add(name, fmt::format("{:.16e}", number));
-  }
-  void Add(const std::string& name, const std::string& value) {
-    members_.push_back(fmt::format("      \"{}\": {}", name, value));
-  }
-  [[nodiscard]] std::string Object() const {
-    return fmt::format("    {{\n{}\n    }}", fmt::join(members_, ",\n"));
-  }
-
- private:
-  std::vector<std::string> members_;
-};
-
-void AddPlace(Members& members, const GoogleRun& run) {
+void AddPlace(JsonObject& members, const GoogleRun& run) {
   const bool is_aggregate = run.run_type == GoogleRun::RT_Aggregate;
   const std::string& name = run.run_name.function_name;
   members.Text("name", is_aggregate ? name + "_" + run.aggregate_name : name);
-  members.Integer("family_index", run.family_index);
-  members.Integer("per_family_instance_index", run.per_family_instance_index);
+  members.Count("family_index", run.family_index);
+  members.Count("per_family_instance_index", run.per_family_instance_index);
   members.Text("run_name", name);
   members.Text("run_type", is_aggregate ? "aggregate" : "iteration");
-  members.Integer("repetitions", run.repetitions);
-  if (!is_aggregate) members.Integer("repetition_index", run.repetition_index);
-  members.Integer("threads", run.threads);
+  members.Count("repetitions", run.repetitions);
+  if (!is_aggregate) members.Count("repetition_index", run.repetition_index);
+  members.Count("threads", run.threads);
 }
 
 // An aggregate such as the coefficient of variation is a share, without a unit of time.
-void AddTimes(Members& members, const GoogleRun& run) {
+void AddTimes(JsonObject& members, const GoogleRun& run) {
   const bool is_share = run.run_type == GoogleRun::RT_Aggregate &&
                         run.aggregate_unit == benchmark::StatisticUnit::kPercentage;
-  members.Integer("iterations", run.iterations);
+  members.Count("iterations", run.iterations);
   members.Number("real_time", is_share ? run.real_accumulated_time : run.GetAdjustedRealTime());
   members.Number("cpu_time", is_share ? run.cpu_accumulated_time : run.GetAdjustedCPUTime());
   members.Text("time_unit", benchmark::GetTimeUnitString(run.time_unit));
 }
 
 std::string ObjectOf(const GoogleRun& run, const Row& row) {
-  Members members;
+  JsonObject members;
   AddPlace(members, run);
   if (!row.measured()) {
     members.Add("error_occurred", "true");
@@ -74,18 +48,18 @@ std::string ObjectOf(const GoogleRun& run, const Row& row) {
   for (const auto& [name, number] : NumbersOf(row)) members.Number(name, number);
   members.Text("state", ToString(row.state));
   members.Text("reason", row.reason);
-  return members.Object();
+  return members.Lines(4);
 }
 
 std::string ObjectOf(const GoogleRun& aggregate) {
-  Members members;
+  JsonObject members;
   AddPlace(members, aggregate);
   members.Text("aggregate_name", aggregate.aggregate_name);
   members.Text("aggregate_unit",
                aggregate.aggregate_unit == benchmark::StatisticUnit::kTime ? "time" : "percentage");
   AddTimes(members, aggregate);
   for (const auto& [name, counter] : aggregate.counters) members.Number(name, counter.value);
-  return members.Object();
+  return members.Lines(4);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The table of counters: it contains every counter that a family defines, once, and a counter added
 // in one place appears everywhere.
 #include "report/counters.h"
+#include "report/json.h"
 
 #include <gtest/gtest.h>
 

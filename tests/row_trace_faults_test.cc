@@ -6,7 +6,8 @@
 #include <string>
 
 #include "fake_workload.h"
-#include "fixtures/row_trace.h"
+#include "fixtures/row_breakdown.h"
+#include "fixtures/trace_faults.h"
 
 namespace overlapbench {
 namespace {

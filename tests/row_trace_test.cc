@@ -20,6 +20,7 @@
 #include "drawn_schedule.h"
 #include "fake_workload.h"
 #include "fixtures/patterns.h"
+#include "fixtures/row_breakdown.h"
 #include "test_ranks.h"
 #include "tests/forwarding_device.h"
 #include "workload/data.h"
@@ -595,7 +596,8 @@ TEST(AllBegan, IsTheLastRanksBeginOnThisRanksClock) {
   trace.clock_offset_ms = 10.0 * rank;
   trace.samples.emplace_back().begin_ms = 100 - 10.0 * rank + rank;
   const double last_ms = 100 + TestRanks().size() - 1;
-  EXPECT_EQ(AllBegan_ms(trace, TestRanks()), (std::vector{last_ms - 10.0 * rank}));
+  AgreeOnTimes(trace, TestRanks());
+  EXPECT_EQ(trace.samples.front().all_began_ms, last_ms - 10.0 * rank);
 }
 
 }  // namespace

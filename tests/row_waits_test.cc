@@ -13,7 +13,10 @@
 #include <tuple>
 #include <vector>
 
+#include "fixtures/row_breakdown.h"
+#include "fixtures/trace_faults.h"
 #include "report/trace_file.h"
+#include "report/trace_json.h"
 
 namespace overlapbench {
 namespace {
@@ -67,7 +70,8 @@ class Made {
   std::array<double, 5> Idle_ms(double all_began_ms = 3) {
     EXPECT_EQ(FaultOf(trace, 0), "");
     if (trace.backend == Backend::kCuda) DeriveWaits(trace, sample());
-    trace.breakdown = BreakDown(trace, {all_began_ms});
+    sample().all_began_ms = all_began_ms;
+    BreakDown(trace);
     return trace.breakdown.idle_ms;
   }
   TracedSample& sample() { return trace.samples.front(); }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "json.h"
+#include "report/trace_json.h"
 
 namespace overlapbench {
 namespace {
@@ -333,7 +334,7 @@ TEST(TraceFile, ASecondStreamOfALaneHasItsOwnTrack) {
   std::set<double> tids;
   for (const Json& thread : threads)
     if (thread.At("pid").number == 0) tids.insert(thread.At("tid").number);
-  EXPECT_EQ(tids.size(), 5U);  // fork, two lanes, streams 9 and 10 of the second, which waited on 8
+  EXPECT_EQ(tids.size(), 6U);  // fork, two lanes, idle, 9 and 10 of the second, which waited on 8
 }
 
 // HTA looks for it with this pattern, line by line, and takes the first.

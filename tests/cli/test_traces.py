@@ -11,8 +11,8 @@ import pytest
 
 from overlapbench.traces.breakdown import break_down
 from overlapbench.traces.files import read_rows
-from overlapbench.traces.idle import Cause
-from overlapbench.traces.model import Trace
+from overlapbench.traces.idle import Cause, Part
+from overlapbench.traces.model import Class, Trace
 from overlapbench.traces.rules import Rules
 from overlapbench.view.timeline import make_timeline
 from viewer_rules import WORK, broken_rules
@@ -271,39 +271,42 @@ def test_delays_that_fill_their_time_show_nothing(traced: Traced) -> None:
     assert not any("its trace shows" in row["reason"] for row in delays)
 
 
-TOLERANCE_NS = 100  # of all samples together, whose times files round to nanoseconds
+PARTS: dict[Part, str] = {
+    **{cause: f"idle_{cause}_pct" for cause in Cause},
+    Cause.UNKNOWN: "idle_other_pct",
+    (Class.COMP,): "only_comp_pct",
+    (Class.COMM,): "only_comm_pct",
+    (Class.MEM,): "only_mem_pct",
+    (Class.COMP, Class.COMM): "comp_comm_pct",
+    (Class.COMP, Class.MEM): "comp_mem_pct",
+    (Class.COMM, Class.MEM): "comm_mem_pct",
+    (Class.COMP, Class.COMM, Class.MEM): "comp_comm_mem_pct",
+}
 
 
-def test_the_reader_finds_the_idle_time_that_the_row_reports(
-    launcher: "Launcher", tmp_path: Path
-) -> None:
-    """Without a gate, samples begin before their first work.
-
-    All idle time is before it: one side lasts until the other one has begun, on a busy machine too.
-    """
-    out, folder = tmp_path / "out.json", tmp_path / "traces"
-    done = launcher.run(
-        *("--gate=off", "--budget_ms=1", "--axis", "launches=1", "--axis", "delay_us=20000"),
-        *("--axis", "second_delay_us=20000", "--axis", "streams=2", "--axis", "cache=warm"),
-        "--benchmark_filter=^(Overlap/SecondDelay|Launch/EmptyKernel)",
-        f"--benchmark_out={out}",
-        f"--trace_out={folder}",
-    )
-    assert done.returncode == 0, done.stderr
-    reported = {row["name"]: row for row in json.loads(out.read_text())["benchmarks"]}
-    rows = read_rows([str(folder)], Rules())
-    assert set(rows) == set(reported)
-    causes = {cause: f"idle_{cause}_pct" for cause in Cause} | {Cause.UNKNOWN: "idle_other_pct"}
-    for name, traces in rows.items():
+def test_the_tools_find_in_the_files_what_the_row_reports(traced: Traced) -> None:
+    """The program's shares and patterns, and the tools' from its files, are of one rank."""
+    reported = {row["name"]: row for row in traced.rows}
+    for name, traces in read_rows([str(traced.folder)], Rules()).items():
         row, slowest = reported[name], max(break_down(traces), key=lambda one: one.total_ns)
-        told_ns = {c: row[counter] / 100 * slowest.total_ns for c, counter in causes.items()}
-        found_ns = {cause: slowest.parts_ns[cause] for cause in Cause}
-        assert found_ns == pytest.approx(told_ns, abs=TOLERANCE_NS), name
-    assert max(row["idle_pct"] for row in reported.values()) > 0
+        # Files round each begin and each duration to nanoseconds.
+        rounding_pct = 100 * 4 * len(traces[slowest.rank].spans) / slowest.total_ns
+        for part, counter in PARTS.items():
+            found_pct = 100 * slowest.parts_ns[part] / slowest.total_ns
+            assert found_pct == pytest.approx(row[counter], abs=rounding_pct), (name, counter)
+        assert slowest.overlap_pct == pytest.approx(row.get("overlap_pct"), abs=0.01), name
+        by_name = slowest.named_overlap_pct or 0
+        assert by_name == pytest.approx(row.get("overlap_by_name_pct", 0), abs=0.01), name
+        told = re.findall(
+            r"(?:its trace shows|Also) ([^,]*(?:, on [^,]*)?), (\d+) %", row["reason"]
+        )
+        assert [pattern for pattern, _ in told] == [one.name for one in slowest.findings], name
+        shares = [one.pct for one in slowest.findings]
+        assert [float(share) for _, share in told] == pytest.approx(shares, abs=0.51), name
 
 
 def test_the_reader_finds_the_idle_time_that_each_file_states(traced: Traced) -> None:
-    """Also behind gates and in the middle of samples, for each rank."""
+    """For each rank, and not only for the slowest one of a row."""
     found_any: set[str] = set()
     for row, traces in read_rows([str(traced.folder)], Rules()).items():
         for one in break_down(traces):

@@ -43,6 +43,10 @@ MIXES: tuple[tuple[Class, ...], ...] = tuple(
     mix for count in range(1, len(BUSY) + 1) for mix in combinations(BUSY, count)
 )
 _NO_CALLS = "the trace has no launch calls, so most causes of idle time are unknown"
+_NOT_STATED = (
+    "the file is from before 27 November 2026 and does not state why the device was idle:"
+    " see the row's counters"
+)
 _NO_CLOCK = "the files share no clock, so waiting for other ranks is not reported"
 _NO_MOMENT = (
     "the ranks' recordings have no moment in common, so waiting for other ranks is not reported"
@@ -138,13 +142,12 @@ def break_down(
     problem = _clock_problem(traces)
     aligned = len(traces) > 1 and not problem
     busy = [trace.of(*BUSY) for trace in traces] if aligned else []
-    began_ns = _all_began(traces) if not problem else {}
     waiting = split(traces, [moments for _, moments, _ in chosen]) if aligned else None
     remarks = [problem] if problem else doubts(traces) if waiting else []
     found = []
     for place, trace in enumerate(traces):
         others = union(*busy[:place], *busy[place + 1 :])
-        one = _of_rank(trace, chosen[place], others, began_ns)
+        one = _of_rank(trace, chosen[place], others)
         notes = (*one.notes, *remarks)
         found.append(replace(one, notes=notes, waiting=waiting[place] if waiting else None))
     return found
@@ -160,13 +163,6 @@ def _clock_problem(traces: Sequence[Trace]) -> str:
     return "" if max(begins) < min(ends) else _NO_MOMENT
 
 
-def _all_began(traces: Iterable[Trace]) -> Mapping[str, int]:
-    """Return when the last rank began each step or sample, by its name."""
-    steps = [w for trace in traces for w in trace.windows if w.number is not None]
-    # If names repeat, the last one counts.
-    return {step.name: step.begin_ns for step in sorted(steps, key=lambda step: step.begin_ns)}
-
-
 def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
     """Return the rank that computed the smallest share of its time; if tied, the first."""
     return max(breakdowns, key=lambda one: (one.not_computing, -one.rank))
@@ -176,19 +172,20 @@ def _of_rank(
     trace: Trace,
     choice: tuple[str, Intervals, Sequence[Window]],
     others: Intervals,
-    began_ns: Mapping[str, int],
 ) -> Breakdown:
     label, window, chosen = choice
     sets = {kind: trace.of(kind) for kind in BUSY}
     when: dict[Part, Intervals] = {mix: _only(mix, sets, window) for mix in MIXES}
-    when.update(explain_idle(trace, _only((), sets, window), others, began_ns))
+    idle = _only((), sets, window)
+    when.update(explain_idle(trace, idle, others))
     named_sets = {
         kind: union(s.interval for s in trace.spans if by_name(s.category, s.name) is kind)
         for kind in BUSY
     }
     within = [(span, length(intersection((span.interval,), window))) for span in trace.spans]
     has_no_calls = all(span.launched_ns is None for span in trace.spans)
-    notes = (_NO_CALLS,) if when[Cause.UNKNOWN] and has_no_calls else ()
+    notes = [_NO_CALLS] if when[Cause.UNKNOWN] and has_no_calls else []
+    notes += [_NOT_STATED] if trace.row and idle and not trace.idle else []
     windows_overlap = length(window) < sum(one.end_ns - one.begin_ns for one in chosen)
     assert trace.rank is not None
     return Breakdown(

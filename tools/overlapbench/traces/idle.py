@@ -1,6 +1,12 @@
 """Why the device was idle, as far as the trace shows.
 
-The device is idle when no computation, communication or copy runs. The first cause that applies:
+The device is idle when no computation, communication or copy runs.
+
+Our own files state why. The program divides the idle time of a sample when it measures it, by a
+rule that needs more than spans (fixtures/breakdown.h), and nothing here repeats that rule. Its
+`other` is `unknown` here, as is all idle time that a file does not state.
+
+In traces of other tools, the first cause that applies:
 
 gate        a gate held the work back
 dependency  the device waited for an event or a flag; or work was enqueued in time, and the idle
@@ -10,12 +16,8 @@ host        a host function ran on a stream; or the call that launched the span 
 ranks       the span after the gap was enqueued, and another rank was still working
 unknown     anything else, and all idle time of a trace without launch calls
 
-Our own files contain more: when each sample began on each rank, the lane of each gate, and what
-work awaits on its stream. So in a sample, idle time is divided by the rule of the row's own
-counters (fixtures/breakdown.h); their `other` is `unknown` here.
-
-In traces of other tools, an idle device with enqueued work cannot wait for its own work for longer
-than a hand-over, since none of it runs. Any longer wait is for other ranks.
+An idle device with enqueued work cannot wait for its own work for longer than a hand-over, since
+none of it runs. Any longer wait is for other ranks.
 """
 
 import math
@@ -23,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from overlapbench.traces.intervals import Interval, Intervals, difference, intersection, union
-from overlapbench.traces.model import RUNS, Class, Span, Trace, Window
+from overlapbench.traces.model import RUNS, Class, Span, Trace
 
 # The time of an idle device from a launch, or from the end of a dependency, to the first
 # instruction; a few microseconds on current GPUs, more with many streams.
@@ -39,60 +41,27 @@ class Cause(StrEnum):
 
 
 Part = tuple[Class, ...] | Cause  # of a window: exactly these classes, or idle for a cause
-_AWAITED = {cause.value: cause for cause in (Cause.DEPENDENCY, Cause.RANKS, Cause.GATE)}
 
 
-def explain_idle(
-    trace: Trace, idle: Intervals, others: Intervals, began_ns: Mapping[str, int]
-) -> Mapping[Part, Intervals]:
-    """Divide a rank's idle time by cause.
-
-    `others` is when other ranks were busy. `began_ns` is when the last rank began a window, by the
-    window's name. Both use this rank's clock.
-    """
-    causes: dict[Part, Intervals] = {}
-    known: list[tuple[Cause, Intervals]] = [
-        *_as_the_row(trace, began_ns),
-        (Cause.GATE, trace.of(Class.GATE)),
-        (Cause.DEPENDENCY, trace.of(Class.WAIT)),
-        (Cause.HOST, trace.of(Class.HOST)),
-        *_by_launches(trace, others),
-    ]
-    for cause, when in known:
-        causes[cause] = union(causes.get(cause, ()), intersection(idle, when))
+def explain_idle(trace: Trace, idle: Intervals, others: Intervals) -> Mapping[Part, Intervals]:
+    """Divide a rank's idle time by cause; `others` is when other ranks were busy."""
+    causes: dict[Part, Intervals] = dict.fromkeys(Cause, ())
+    for cause, when in _stated(trace) if trace.row else _inferred(trace, others):
+        causes[cause] = union(causes[cause], intersection(idle, when))
         idle = difference(idle, when)
-    return causes | {Cause.UNKNOWN: union(causes.get(Cause.UNKNOWN, ()), idle)}
+    return causes | {Cause.UNKNOWN: union(causes[Cause.UNKNOWN], idle)}
 
 
-def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cause, Intervals]]:
-    """Divide the gaps in our own samples by the rule of fixtures/breakdown.h."""
-    if not trace.row:
-        return
-    yield Cause.HOST, trace.of(Class.HOST)  # unknown to that rule; --class assigns it
-    gates = [span for span in trace.spans if span.kind is Class.GATE and span.step]
-    parts: dict[Cause, list[Interval]] = {cause: [] for cause in Cause}
-    for window in (window for window in trace.windows if window.number is not None):
-        all_began = began_ns.get(window.name, window.begin_ns)
-        for reached, end, place in _gaps(trace, window):
-            span = trace.spans[place]
-            held = (gate.end_ns for gate in gates if _holds(gate, span))
-            limits = (
-                (Cause.RANKS, all_began),
-                (Cause.GATE, max(held, default=reached)),
-                (Cause.HOST, reached if span.launched_ns is None else span.launched_ns),
-                (_AWAITED.get(span.awaits, Cause.UNKNOWN), end),
-            )
-            for cause, limit in limits:
-                until = min(end, max(reached, limit))
-                parts[cause].append((reached, until))
-                reached = until
-    yield from ((cause, union(when)) for cause, when in parts.items())
+def _stated(trace: Trace) -> Iterator[tuple[Cause, Intervals]]:
+    for cause, when in trace.idle.items():
+        yield Cause(cause) if cause in list(Cause) else Cause.UNKNOWN, when
 
 
-def _holds(gate: Span, span: Span) -> bool:
-    """Tell whether a gate is in a span's sample and on its lane, which may have several tracks."""
-    is_on_lane = span.lane == gate.lane or span.lane.startswith(f"{gate.lane}, stream ")
-    return is_on_lane and gate.sample == span.sample
+def _inferred(trace: Trace, others: Intervals) -> Iterator[tuple[Cause, Intervals]]:
+    yield Cause.GATE, trace.of(Class.GATE)
+    yield Cause.DEPENDENCY, trace.of(Class.WAIT)
+    yield Cause.HOST, trace.of(Class.HOST)
+    yield from _by_launches(trace, others)
 
 
 def _by_launches(trace: Trace, others: Intervals) -> list[tuple[Cause, Intervals]]:
@@ -111,16 +80,15 @@ def _by_launches(trace: Trace, others: Intervals) -> list[tuple[Cause, Intervals
     return [(Cause.HOST, union(host)), (Cause.DEPENDENCY, union(dependency)), (Cause.RANKS, ranks)]
 
 
-def _gaps(trace: Trace, window: Window | None = None) -> list[tuple[int, int, int]]:
+def _gaps(trace: Trace) -> list[tuple[int, int, int]]:
     """Return the gaps between busy spans, each with the index of the span that ends it.
 
-    If several spans begin at once, the one launched first ends the gap. The time in a window before
-    its first span is a gap, too.
+    If several spans begin at once, the one launched first ends the gap.
     """
     gaps: list[tuple[int, int, int]] = []
-    reached = None if window is None else window.begin_ns
+    reached: int | None = None
     for place, span in enumerate(trace.spans):
-        if span.kind not in RUNS or (window and not _is_within(span, window)):
+        if span.kind not in RUNS:
             continue
         if reached is not None and span.begin_ns > reached:
             gaps.append((reached, span.begin_ns, place))
@@ -129,10 +97,6 @@ def _gaps(trace: Trace, window: Window | None = None) -> list[tuple[int, int, in
             gaps[-1] = (begin, end, min(other, place, key=lambda i: _launched(trace.spans[i])))
         reached = span.end_ns if reached is None else max(reached, span.end_ns)
     return gaps
-
-
-def _is_within(span: Span, window: Window) -> bool:
-    return window.begin_ns < span.end_ns and span.begin_ns < window.end_ns
 
 
 def _launched(span: Span) -> float:

@@ -14,10 +14,11 @@ processes (processes.py) and devices (devices.py).
 In our own files, the `args` of each device event contain `class`, `step`, `row`, `run`, `sample`,
 `lane` and `rank`. An event with `class` is a span, whatever its category. A file may contain
 several ranks. Its lanes are the names of the tracks, and flows (`s`, `f`) of the category
-`dependency` say which span waited for which. Its steps are its samples: the range of the annotation
-`sample N`, which begins when the gate opens; without one, the range from the first span to the
-last, without the gate. `ProfilerStep#N` covers the same sample and its host part, so it is a window
-but not a step. The object `overlapbench` names the row. The files of a row's ranks share one clock.
+`dependency` say which span waited for which. Annotations with `idle` state why nothing ran. Its
+steps are its samples: the range of the annotation `sample N`, which begins when the gate opens;
+without one, the range from the first span to the last, without the gate. `ProfilerStep#N` covers
+the same sample and its host part, so it is a window but not a step. The object `overlapbench` names
+the row. The files of a row's ranks share one clock.
 """
 
 import math
@@ -33,7 +34,7 @@ from overlapbench.reading.source import can_be_measured, short
 from overlapbench.traces.arrows import Arrows, Track, track_of
 from overlapbench.traces.devices import Device, ranks_among
 from overlapbench.traces.events import EVENTS, EventFile
-from overlapbench.traces.intervals import Interval
+from overlapbench.traces.intervals import Interval, Intervals, union
 from overlapbench.traces.model import (
     Arrow,
     Category,
@@ -62,6 +63,7 @@ _SPANS: Mapping[str, Category] = {  # including names from before 2021
 }
 _CALLS = ("runtime", "driver")  # the last words of categories
 _ARROW = "dependency"
+_IDLE = "idle"  # the argument of idle time: its cause
 _HOST_RANGE, _DEVICE_RANGE = "user_annotation", "gpu_user_annotation"
 _SINCE_1970_NS = 10**18  # in 2001: times that count from another moment are smaller
 _LATEST_NS = 1 << 62  # in 2116
@@ -125,6 +127,7 @@ class _Reader:
         self.host_ranges: dict[Process, list[Window]] = defaultdict(list)
         self.annotations: dict[Process, list[Window]] = defaultdict(list)
         self.samples: dict[tuple[Process, Sample], Window] = {}  # if they are annotated
+        self.idle: dict[Process, list[Window]] = defaultdict(list)  # with the cause as the name
 
     def read_events(self) -> None:
         for number, event in enumerate(self.file):
@@ -188,7 +191,6 @@ class _Reader:
             peer="all" if peer == "all" else _count(peer),
             sms=_count(args.get("sms")),
             sample=_count(args.get("sample")),
-            awaits=_text(args.get("awaits")),
             group=self._group(args),
             collective=self._known(_text(args.get("Collective name"))),
         )
@@ -215,8 +217,11 @@ class _Reader:
             return
         process, tag = _process(event, args), _sample(args)
         window = Window(self._known(name), *times, number_of(name))
+        cause = args.get(_IDLE)
         if category == _HOST_RANGE:
             self.host_ranges[process].append(window)
+        elif isinstance(cause, str):
+            self.idle[process].append(replace(window, name=cause))
         elif tag is None:
             self.annotations[process].append(window)
         elif name == f"sample {tag[2]}":
@@ -343,7 +348,13 @@ class _Reader:
             self._said("row"),
             self._said("backend"),
             device.arrows,
+            self._idle(device.pid),
         )
+
+    def _idle(self, pid: Process) -> Mapping[str, Intervals]:
+        """Return when one of our own ranks was idle, by the cause that the file states."""
+        pieces = grouped(map(self._shifted, self.idle[pid]), lambda piece: piece.name)
+        return {cause: union(piece.interval for piece in found) for cause, found in pieces.items()}
 
     def _said(self, key: str) -> str:
         """Return the object with which one of our own files describes itself."""

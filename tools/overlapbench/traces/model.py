@@ -5,8 +5,8 @@ common clock, their times refer to it.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from overlapbench.output import ResultError
@@ -56,11 +56,10 @@ class Span:
     communication: int | None = None  # the same for all its parts, on all ranks
     bytes: int | None = None  # written by a copy or fill
     blocks: int | None = None  # of a kernel's grid
-    engine: str = ""  # SM, copy or core; this and the next four are only in our traces
+    engine: str = ""  # SM, copy or core; this and the next three are only in our traces
     peer: int | str | None = None  # the rank at the other end, or "all"
     sms: int | None = None  # to which its lane is limited
     sample: int | None = None
-    awaits: str = ""  # what held it back on its stream, if our traces state it
     group: str = ""  # the communicator of a collective, if the file states it
     collective: str = ""  # what a collective does, likewise
 
@@ -110,6 +109,7 @@ class Trace:
     row: str = ""  # the traced row of the suite; "" in traces of other tools
     backend: str = ""  # on which it ran; likewise
     arrows: tuple[Arrow, ...] | None = None  # None if the file does not state who waits for whom
+    idle: Mapping[str, Intervals] = field(default_factory=dict)  # by cause, if our file states it
 
     def of(self, *kinds: Class) -> Intervals:
         """Return when the device had work of these classes."""

@@ -1,18 +1,18 @@
-"""Known causes of lost time: a table of patterns, each with one line of advice.
+"""Known causes of lost time: patterns, each with one line of advice.
 
-A pattern measures how much of the window it affects. It is reported from its minimum share on.
+A pattern measures how much of the window it affects. It is reported from its minimum share on. The
+table, patterns.json beside this file, is the program's (fixtures/patterns.h), which finds the same
+patterns in the rows that it traces; dev/update_counters.py writes it.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from overlapbench.traces.idle import Cause, Part
 from overlapbench.traces.intervals import Intervals, intersection, length, union
 from overlapbench.traces.model import RUNS, Category, Class, Span
-
-SHORT_NS = 10_000  # about the host's time for a launch: shorter kernels cannot hide it
-LATE_NS = 500_000  # beyond this the launch was not late: the host had nothing to launch
-HIDDEN_SHARE = 0.1  # of copies; below it, they run in sequence with the rest
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Evidence:
 @dataclass(frozen=True)
 class Pattern:
     name: str
-    measure: Callable[[Evidence], int]  # in nanoseconds of the window
+    limit: float  # of what is measured: milliseconds of a kernel or a gap, or a share of a time
     least_pct: float
     advice: str
 
@@ -40,67 +40,49 @@ class Finding:
     advice: str
 
 
-def _short_kernels(evidence: Evidence) -> int:
+def _short_kernels(evidence: Evidence, limit_ms: float) -> int:
     short = union(
         span.interval
         for span in evidence.spans
-        if span.category is Category.KERNEL and span.end_ns - span.begin_ns < SHORT_NS
+        if span.category is Category.KERNEL and span.end_ns - span.begin_ns < limit_ms * 1e6
     )
     return length(intersection(short, evidence.window))
 
 
-def _late_launches(evidence: Evidence) -> int:
-    return length(evidence.when[Cause.HOST]) - _starving(evidence)
+def _late_launches(evidence: Evidence, limit_ms: float) -> int:
+    return length(evidence.when[Cause.HOST]) - _starving(evidence, limit_ms)
 
 
-def _starving(evidence: Evidence) -> int:
-    return sum(e - b for b, e in evidence.when[Cause.HOST] if e - b >= LATE_NS)
+def _starving(evidence: Evidence, limit_ms: float) -> int:
+    return sum(e - b for b, e in evidence.when[Cause.HOST] if e - b >= limit_ms * 1e6)
 
 
-def _copies_alone(evidence: Evidence) -> int:
+def _copies_alone(evidence: Evidence, limit: float) -> int:
     """Return how long copies ran alone, if they have their own streams and overlap with nothing."""
     copies = {s.lane for s in evidence.spans if s.kind is Class.MEM}
     others = {s.lane for s in evidence.spans if s.kind in RUNS and s.kind is not Class.MEM}
     alone = length(evidence.when[Class.MEM,])
     mixes = {part: when for part, when in evidence.when.items() if isinstance(part, tuple)}
     hidden = sum(length(when) for mix, when in mixes.items() if Class.MEM in mix) - alone
-    if not copies - others or not others or hidden >= HIDDEN_SHARE * (alone + hidden):
+    if not copies - others or not others or hidden >= limit * (alone + hidden):
         return 0
     return alone
 
 
-PATTERNS: tuple[Pattern, ...] = (
-    Pattern(
-        "many short kernels",
-        _short_kernels,
-        10,
-        "Fuse them (torch.compile), or launch the step as one CUDA graph.",
-    ),
-    Pattern(
-        "gaps from late launches",
-        _late_launches,
-        5,
-        "Remove synchronizations and Python between launches, or use a CUDA graph.",
-    ),
-    Pattern(
-        "copies and kernels in turn, on different streams",
-        _copies_alone,
-        5,
-        "Pin the host's memory, copy asynchronously, and wait later for the copy.",
-    ),
-    Pattern(
-        "a starving device",
-        _starving,
-        5,
-        "Prepare input ahead: more workers, prefetching, a copy of the next batch.",
-    ),
-)
+_MEASURES: Mapping[str, Callable[[Evidence, float], int]] = {  # in nanoseconds of the window
+    "many short kernels": _short_kernels,
+    "gaps from late launches": _late_launches,
+    "copies and kernels in turn, on different streams": _copies_alone,
+    "a starving device": _starving,
+}
+_STORED = Path(__file__).with_name("patterns.json")
+PATTERNS = [Pattern(**entry) for entry in json.loads(_STORED.read_text(encoding="utf-8"))]
 
 
 def find_patterns(evidence: Evidence) -> list[Finding]:
     """Return the patterns that a window shows, in the order of the table."""
     total = length(evidence.window)
-    measured = ((pattern, pattern.measure(evidence)) for pattern in PATTERNS)
+    measured = ((one, _MEASURES[one.name](evidence, one.limit)) for one in PATTERNS)
     return [
         Finding(pattern.name, ns, pct, pattern.advice)
         for pattern, ns in measured
