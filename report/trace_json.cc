@@ -70,10 +70,9 @@ class Tracks {
 };
 
 const char* CategoryOf(ActivityKind kind) {
-  constexpr std::array<const char*, 6> kCategories = {
-      "kernel",      "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "gpu_user_annotation",
-      "cuda_runtime"};
-  return kCategories.at(static_cast<std::size_t>(kind));
+  constexpr std::array<const char*, 3> kOfWork = {"kernel", "gpu_memcpy", "gpu_memset"};
+  if (IsWork(kind)) return kOfWork.at(static_cast<std::size_t>(kind));
+  return kind == ActivityKind::kCall ? "cuda_runtime" : "gpu_user_annotation";
 }
 
 // Each text that it returns has events one after the other, each preceded by a comma.
