@@ -140,7 +140,7 @@ class Supervisor {
   bool had_ranks_ = false;
   Clock::time_point seen_ranks_ = start_;         // when there was one last
   std::optional<Clock::time_point> ranks_ended_;  // when one said so
-  Clock::time_point mpirun_ended_;
+  Clock::time_point last_alive_;           // when something of the job was, once mpirun has ended
   Clock::time_point mpirun_ran_ = start_;  // when it was last seen not to be stopped
   std::optional<Clock::time_point> held_;  // since when messages_ holds something back
   Clock::time_point next_signal_ = start_;
@@ -202,8 +202,8 @@ void Supervisor::HandleSignals() {
     if (child != mpirun_) continue;
     status_ = status;
     has_ended_ = true;
-    mpirun_ended_ = Clock::now();
-    kill_at_ = std::min(kill_at_, mpirun_ended_ + kOrphans);
+    last_alive_ = Clock::now();
+    kill_at_ = std::min(kill_at_, last_alive_ + kOrphans);
   }
 }
 
@@ -298,11 +298,14 @@ bool Supervisor::IsOver() {
   if (!HasEnded()) return false;
   const auto now = Clock::now();
   const bool has_left = killed_ && now - *killed_ > kKilled;
-  if (!LivingDescendants(getpid()).empty() && !has_left) return false;
+  if (!LivingDescendants(getpid()).empty() && !has_left) {
+    last_alive_ = now;
+    return false;
+  }
   const bool has_passed = out_.HasEnded() && out_.IsIdle() && err_.HasEnded() && err_.IsIdle() &&
                           !messages_.IsHolding();
   const bool may_wait = stop_ == nullptr && !(out_.IsIdle() && err_.IsIdle());
-  return has_passed || (!may_wait && now - mpirun_ended_ > kDrain);
+  return has_passed || (!may_wait && now - last_alive_ > kDrain);
 }
 
 int Supervisor::Conclude() {

@@ -1,14 +1,14 @@
 """./bench and its launcher: mpirun may fail, hang or be killed, and so may ./bench.
 
 Most of these jobs have a fake mpirun on PATH and no ranks. A fake writes what mpirun writes, and
-the signs of the ranks (ranks/signs.h).
+the signs of the ranks (ranks/signs.h). The launcher without ./bench is tested by
+tests/launcher_test.cc, supervisor_test.cc and supervisor_limits_test.cc.
 """
 
 import os
 import random
 import re
 import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -78,37 +78,6 @@ def test_what_mpirun_says_becomes_one_line(launcher: "Launcher", tmp_path: Path)
     assert lines == ["bench: rank 1 on a was killed by SIGKILL (out of memory, or kill -9)"]
 
 
-def test_the_line_says_where_the_rows_are(launcher: "Launcher", tmp_path: Path) -> None:
-    script = f"{STARTED}; echo x >r.json; kill -9 $$"
-    ended, lines = run(launcher, tmp_path, script, ["--benchmark_out=r.json"])
-    assert ended.status == 137
-    assert lines == [
-        "bench: mpirun was killed by SIGKILL (out of memory, or kill -9); rows so far are in r.json"
-    ]
-
-
-def test_a_killed_rank_leaves_no_partial_file(launcher: "Launcher", tmp_path: Path) -> None:
-    script = f"{STARTED}; echo x >r.json; echo y >r.json.partial; kill -9 $$"
-    ended, _ = run(launcher, tmp_path, script, ["--benchmark_out=r.json"])
-    assert ended.files == {"r.json": "x\n"}
-
-
-def test_a_signal_to_mpirun_gives_its_status(launcher: "Launcher", tmp_path: Path) -> None:
-    ended, _ = run(launcher, tmp_path, f"{STARTED}; printf '\\036signalled\\n' >&2; exit 1")
-    assert ended.status == 143
-
-
-def test_a_silent_end_is_not_silent(launcher: "Launcher", tmp_path: Path) -> None:
-    ended, lines = run(launcher, tmp_path, "exit 7")
-    assert (ended.status, lines) == (7, ["bench: mpirun ended with status 7, and did not say why"])
-
-
-def test_what_the_ranks_have_told_is_enough(launcher: "Launcher", tmp_path: Path) -> None:
-    script = f"{STARTED}; echo 'overlapbench: a reason' >&2; {ENDED}; exit 1"
-    ended, lines = run(launcher, tmp_path, script)
-    assert (ended.status, lines) == (1, ["overlapbench: a reason"])
-
-
 def test_the_launch(launcher: "Launcher", tmp_path: Path) -> None:
     """It stays on this machine, and gives mpirun no descriptors of its own."""
     script = """printf '%s\\n' "$@" "$OMPI_MCA_ras" "$OMPI_MCA_orte_default_hostfile"; read line
@@ -133,47 +102,6 @@ def test_no_mpirun(launcher: "Launcher", tmp_path: Path) -> None:
     assert ended.stderr.splitlines()[1:] == [
         "bench: cannot start mpirun: No such file or directory"
     ]
-
-
-# ---- an mpirun that hangs
-
-
-def test_an_mpirun_that_starts_nothing_is_killed(launcher: "Launcher", tmp_path: Path) -> None:
-    ended, (line,) = run(
-        launcher, tmp_path, "trap '' TERM USR1 ALRM; sleep 60 & wait; wait; sleep 60"
-    )
-    assert ended.status == 1
-    assert line.startswith("bench: mpirun hangs: it has not started the ranks within 20 s (")
-    assert ended.seconds < 28
-
-
-@pytest.mark.parametrize("stuck", ["trap '' TERM; sleep 60", "kill -STOP $$"])
-def test_an_mpirun_that_outlives_its_ranks_is_killed(
-    launcher: "Launcher", tmp_path: Path, stuck: str
-) -> None:
-    ended, lines = run(launcher, tmp_path, f"{STARTED}; {ENDED}; {stuck}")
-    assert ended.status == 1
-    assert lines == ["bench: mpirun hangs: the ranks ended 15 s ago; it is killed"]
-    assert ended.seconds < 25
-
-
-def test_an_mpirun_whose_ranks_were_killed_is_killed(launcher: "Launcher", tmp_path: Path) -> None:
-    script = f"{STARTED}; sleep 2 & wait; trap '' TERM; kill -STOP $$"
-    ended, lines = run(launcher, tmp_path, script)
-    assert ended.status == 1
-    assert lines == ["bench: mpirun hangs: its ranks have been gone for 5 s; it is killed"]
-    assert ended.seconds < 14
-
-
-def test_it_returns_only_after_the_last_rank(launcher: "Launcher", tmp_path: Path) -> None:
-    ended, _ = run(launcher, tmp_path, f"{STARTED}; (trap '' TERM; sleep 3) & exit 137")
-    assert ended.seconds > 3
-
-
-# Shells ignore SIGTERM here, as hanging ranks do.
-def test_what_does_not_end_is_killed(launcher: "Launcher", tmp_path: Path) -> None:
-    ended, _ = run(launcher, tmp_path, f"{STARTED}; (trap '' TERM; sleep 60; :) & exit 137")
-    assert 5 < ended.seconds < 12
 
 
 # ---- signals
@@ -209,28 +137,6 @@ def test_a_signal_is_passed_on(
     assert ended.left == []
     assert ended.stderr.splitlines()[1:] == ["overlapbench: ended by a signal"]
     assert ended.seconds < 5
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_an_mpirun_that_ignores_all(
-    launcher: "Launcher", tmp_path: Path, number: signal.Signals
-) -> None:
-    script = "trap '' TERM USR1 ALRM; echo up; while :; do sleep 1; done"
-    command = ["env", f"PATH={fake(tmp_path, script)}", *bench(launcher)]
-    with job.start(command) as started:
-        assert started.process.stdout is not None
-        started.process.stdout.readline()
-        sent = time.monotonic()
-        os.kill(started.process.pid, number)
-        ended = started.end(LIMIT_S)
-        seconds = time.monotonic() - sent
-    assert ended.status == 128 + number
-    name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
-    assert ended.stderr.splitlines()[1:] == [
-        f"bench: ended by {name}, before the ranks had started"
-    ]
-    assert ended.left == []
-    assert seconds < 5
 
 
 @pytest.mark.parametrize("victim", ["bench", "launcher"])
@@ -332,20 +238,3 @@ def test_ctrl_c_ends_a_build_that_ignores_it(tmp_path: Path, ignores: str) -> No
     assert ended.stderr.splitlines()[-1] == "bench: ended by Ctrl-C, before the ranks had started"
     assert ended.left == []
     assert seconds < 5
-
-
-def test_the_width_is_that_of_the_terminal(launcher: "Launcher", tmp_path: Path) -> None:
-    path = fake(tmp_path, f"printf '%s\\n' \"$@\" >{tmp_path}/words; {STARTED}; {ENDED}")
-    program = "import os, pty, sys, fcntl, termios, struct\n"
-    program += "pid, end = pty.fork()\n"
-    program += "if pid == 0:\n"
-    program += "    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('4H', 50, 133, 0, 0))\n"
-    program += "    os.execvp(sys.argv[1], sys.argv[1:])\n"
-    program += "try:\n"
-    program += "    while os.read(end, 1000): pass\n"
-    program += "except OSError: pass\n"
-    program += "os.waitpid(pid, 0)\n"
-    command = ["env", f"PATH={path}", sys.executable, "-c", program, *bench(launcher)]
-    with job.start(command) as started:
-        started.end(LIMIT_S)
-    assert "--columns=133" in (tmp_path / "words").read_text().splitlines()

@@ -75,6 +75,7 @@ AREAS = {
     "benchmarks": ("benchmarks",),
     "launcher": ("launcher",),
     "interface": ("interface",),
+    "program": ("program",),
 }
 HERE = Path(__file__).resolve().parent
 COPY = ROOT / "build" / "generated-mutants"

@@ -1,0 +1,300 @@
+// How a job ends, with a script in place of mpirun. It writes what mpirun writes, and the signs of
+// the ranks. supervisor_limits_test.cc has the jobs that hang.
+#include "launcher/supervisor.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job_script.h"
+
+namespace overlapbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SupervisorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(folder_);
+    // What an mpirun that was killed leaves is looked for here.
+    setenv("TMPDIR", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("TMPDIR");
+    fs::remove_all(folder_);
+  }
+  // A job that writes its rows to result_.
+  [[nodiscard]] Job WithResult() const {
+    Job job;
+    job.result = result_;
+    return job;
+  }
+
+  const fs::path folder_ =
+      fs::path(testing::TempDir()) / ("supervisor_test_" + std::to_string(getpid()));
+  const std::string result_ = folder_ / "r.json";
+};
+
+// A framed message of mpirun.
+std::string Says(const std::string& text) {
+  const std::string dashes(74, '-');
+  return "printf '%s\\n' " + dashes + " '" + text + "' " + dashes + " >&2; ";
+}
+
+const std::string kKilled =
+    Says("mpirun noticed that process rank 1 with PID 0 on node a exited on signal 9 (Killed).");
+const std::string kNoMachine = Says("No nodes are available for this job");
+
+struct EndCase {
+  std::string script;
+  int status;
+  const char* said;  // after "bench: "; "" if nothing
+};
+
+TEST_F(SupervisorTest, TheStatusAndTheLineAreThoseOfTheCause) {
+  const std::string no_machine =
+      "there is no machine to run on: the host file or the allocation has none";
+  const std::string killed = "rank 1 on a was killed by SIGKILL (out of memory, or kill -9)";
+  for (const auto& [script, status, said] : std::vector<EndCase>{
+           {"exit 0", 0, ""},
+           {"exit 7", 7, "mpirun ended with status 7, and did not say why"},
+           {"kill -9 $$", 137, "mpirun was killed by SIGKILL (out of memory, or kill -9)"},
+           {kStarted + "kill -TERM $$", 143, "mpirun was killed by SIGTERM"},
+           {kKilled + "exit 137", 137, killed.c_str()},
+           {kStarted + kEnded + kKilled + "exit 137", 137, killed.c_str()},
+           {kKilled + "exit 3", 3, killed.c_str()},
+           {"exit 137", 137, "a rank was killed by SIGKILL (out of memory, or kill -9)"},
+           // mpirun's own statuses are no signals.
+           {kNoMachine + "exit 140", 1, no_machine.c_str()},
+           {kNoMachine + "exit 129", 1, no_machine.c_str()},
+           {kNoMachine + "exit 128", 128, no_machine.c_str()},
+           {kNoMachine + "exit 127", 127, no_machine.c_str()},
+           {"exit 127", 127, ""},  // it has said why
+           {kNoMachine + "exit 0", 0, ""},
+           // What the ranks have said is enough.
+           {kStarted + kEnded + "exit 1", 1, ""},
+           {kStarted + kEnded + "exit 2", 2, ""},
+           {kStarted + kSignalled + "exit 1", 143, ""},
+           {kStarted + kSignalled + "exit 2", 2, ""},
+           {kStarted + kSignalled + kNoMachine + "exit 140", 140, no_machine.c_str()},
+           {kNoMachine + "exit 141", 141, "ended by SIGUSR2, which something sent to the ranks"},
+       }) {
+    const EndedJob told = Supervised(script);
+    EXPECT_EQ(told.status, status) << script;
+    EXPECT_EQ(told.err, *said == '\0' ? "" : std::string("bench: ") + said + "\n") << script;
+  }
+}
+
+TEST_F(SupervisorTest, BeforeTheStartTheLineNamesTheUsersSettings) {
+  Job job;
+  job.settings = "OMPI_MCA_btl=tcp";
+  const std::string line = "bench: mpirun ended with status 7, and did not say why";
+  EXPECT_EQ(Supervised("exit 7", job).err, line + "; set here: OMPI_MCA_btl=tcp\n");
+  EXPECT_EQ(Supervised(kStarted + "exit 7", job).err, line + "\n");
+}
+
+// Only a file of this job: its rows may be those of an earlier one.
+TEST_F(SupervisorTest, TheLineSaysWhereTheRowsAre) {
+  const std::string rows = "; rows so far are in " + result_ + "\n";
+  const std::string write = kStarted + "echo x >" + result_ + "; ";
+  EXPECT_EQ(Supervised(write + "exit 7", WithResult()).err,
+            "bench: mpirun ended with status 7, and did not say why" + rows);
+  EXPECT_EQ(Supervised(write + "kill -TERM $$", WithResult()).err,
+            "bench: mpirun was killed by SIGTERM" + rows);
+  EXPECT_EQ(Supervised(write + "exit 141", WithResult()).err,
+            "bench: ended by SIGUSR2, which something sent to the ranks" + rows);
+  const std::array<timespec, 2> long_ago = {{{1000, 0}, {1000, 0}}};
+  ASSERT_EQ(utimensat(AT_FDCWD, result_.c_str(), long_ago.data(), 0), 0);
+  EXPECT_EQ(Supervised(kStarted + "kill -TERM $$", WithResult()).err,
+            "bench: mpirun was killed by SIGTERM\n");
+}
+
+TEST_F(SupervisorTest, AJobThatFailsLeavesNoPartialFile) {
+  const fs::path partial = result_ + ".partial";
+  const std::string write = "echo y >" + partial.string() + "; ";
+  Supervised(write + "exit 0", WithResult());
+  EXPECT_TRUE(fs::exists(partial));
+  Supervised(write + "exit 1", WithResult());
+  EXPECT_FALSE(fs::exists(partial));
+  Job orphan = WithResult();
+  orphan.parent = 1;
+  Supervised(write + "trap 'exit 0' ALRM; " + kForEver, orphan);
+  EXPECT_FALSE(fs::exists(partial)) << "it was ended by its caller";
+}
+
+TEST_F(SupervisorTest, AJobThatFailsLeavesNothingOfMpirun) {
+  const std::string own = folder_.string() + "/ompi.a.$UID";
+  const std::string make = "mkdir -p " + own + "/pid.$$; ";
+  Supervised(make + "exit 0");
+  EXPECT_FALSE(fs::is_empty(folder_));
+  fs::remove_all(folder_);
+  fs::create_directories(folder_);
+  Supervised(make + "exit 1");
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+// Nor has it a terminal to read from, or to receive Ctrl-C.
+TEST_F(SupervisorTest, MpirunHasNoDescriptorsOfTheLauncher) {
+  const EndedJob told = Supervised(R"(
+      read -r line || echo no input
+      pipes=0
+      for fd in /proc/$$/fd/*; do [[ $fd -ef /dev/fd/1 || $fd -ef /dev/fd/2 ]] && ((++pipes)); done
+      echo $pipes ends of pipes
+      read -r _ _ _ parent group _ </proc/$$/stat; [[ $group == $$ ]] && echo own group
+      while read -r name value; do [[ $name == SigBlk: ]] && echo $value; done </proc/$$/status
+      kill -USR2 $$; echo not reached)");
+  EXPECT_EQ(told.out, "no input\n2 ends of pipes\nown group\n0000000000000000\n");
+  EXPECT_EQ(told.status, 128 + SIGUSR2);
+}
+
+TEST_F(SupervisorTest, SaysThatMpirunIsMissing) {
+  Job job;
+  job.command = {"no-such-mpirun"};
+  const EndedJob told = Supervised("", job);
+  EXPECT_EQ(told.status, 127);
+  EXPECT_EQ(told.err, "bench: cannot start no-such-mpirun: No such file or directory\n");
+}
+
+TEST_F(SupervisorTest, PassesOnTheOutputOfTheRanks) {
+  const EndedJob told =
+      Supervised("echo a row; echo 'overlapbench: a word' >&2; " + kStarted + kEnded);
+  EXPECT_EQ(told.out, "a row\n");
+  EXPECT_EQ(told.err, "overlapbench: a word\n");
+}
+
+// It may be one of mpirun's.
+TEST_F(SupervisorTest, ALineWithoutAnEndIsHeldBackForASecond) {
+  EXPECT_EQ(Supervised("printf '[a cut' >&2; exit 0").err, "[a cut");
+  Child job = Supervise("printf '[a cut' >&2; echo up; sleep 2.5; echo end");
+  EXPECT_TRUE(job.Writes("up"));
+  EXPECT_EQ(job.Err(), "");
+  EXPECT_TRUE(job.Writes("[a cut"));
+  EXPECT_EQ(job.Out(), "up\n");
+  EXPECT_EQ(job.End(), 0);
+}
+
+TEST_F(SupervisorTest, AnOutputThatTakesNoMoreIsAnError) {
+  Child job = Supervise(kStarted + "echo row; echo another", {},
+                        Descriptor(open("/dev/full", O_WRONLY | O_CLOEXEC)));
+  EXPECT_EQ(job.End(), 1);
+  EXPECT_EQ(job.Err(), "bench: cannot write to standard output: No space left on device\n");
+}
+
+TEST_F(SupervisorTest, AReaderThatHasGoneEndsItQuietly) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  Descriptor writing(ends[1]);
+  close(ends[0]);
+  Child job =
+      Supervise("trap 'echo told >&2; exit 1' USR2; echo row; " + kForEver, {}, std::move(writing));
+  EXPECT_EQ(job.End(), 128 + SIGPIPE);
+  EXPECT_EQ(job.Err(), "told\n");
+}
+
+TEST_F(SupervisorTest, ACallerThatHasGoneEndsIt) {
+  Job job;
+  job.parent = getpid();
+  EXPECT_EQ(Supervised("sleep 0.2", job).status, 0);
+  job.parent = 1;
+  const EndedJob told = Supervised("trap 'echo told; exit 1' ALRM; " + kForEver, job);
+  EXPECT_EQ(told.status, 128 + SIGTERM);
+  EXPECT_EQ(told.out, "told\n");
+  EXPECT_EQ(told.err,
+            "bench: ended by the end of its caller, which was killed, before the ranks had "
+            "started\n");
+}
+
+struct SignalCase {
+  int sent;
+  const char* forwarded;
+  const char* name;
+};
+
+// The ranks know what mpirun passes on.
+TEST_F(SupervisorTest, ASignalIsPassedOnAndNamedUnlessTheRanksDo) {
+  const auto end = [](int signal, const std::string& signs, int times) {
+    Child job = Supervise("seen() { echo $1; ((++n == " + std::to_string(times) +
+                          ")) && exit 1; }; trap 'seen USR1' USR1; trap 'seen ALRM' ALRM; " +
+                          signs + "echo up; " + kForEver);
+    EXPECT_TRUE(job.Writes("up"));
+    kill(job.id(), signal);
+    const int status = job.End();
+    return std::tuple(status, job.Out(), job.Err());
+  };
+  for (const auto& [sent, forwarded, name] : std::to_array<SignalCase>({
+           {SIGINT, "USR1\n", "Ctrl-C"},
+           {SIGTERM, "ALRM\n", "SIGTERM"},
+           {SIGHUP, "ALRM\n", "SIGHUP"},
+           {SIGQUIT, "ALRM\n", "SIGQUIT"},
+       })) {
+    const std::string line = std::string("bench: ended by ") + name;
+    const std::string out = std::string("up\n") + forwarded;
+    EXPECT_EQ(end(sent, "", 1),
+              std::tuple(128 + sent, out, line + ", before the ranks had started\n"));
+    EXPECT_EQ(end(sent, kStarted, 1), std::tuple(128 + sent, out, line + "\n"));
+    EXPECT_EQ(end(sent, kStarted + kSignalled, 1), std::tuple(128 + sent, out, std::string()));
+    // mpirun loses those that arrive before it has started the ranks.
+    const auto again = out + forwarded + forwarded;
+    EXPECT_EQ(end(sent, kStarted + kSignalled, 3), std::tuple(128 + sent, again, std::string()));
+  }
+}
+
+TEST_F(SupervisorTest, TheFirstOfSeveralSignalsCounts) {
+  Child job = Supervise("trap 'echo told; exit 1' USR1; echo up; " + kForEver);
+  EXPECT_TRUE(job.Writes("up"));
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGWINCH, SIGINT, SIGTERM})
+    kill(job.id(), signal);
+  EXPECT_EQ(job.End(), 128 + SIGINT);
+  EXPECT_EQ(job.Out(), "up\ntold\n");
+}
+
+TEST_F(SupervisorTest, AnIgnoredSignalStaysIgnored) {
+  std::signal(SIGHUP, SIG_IGN);
+  Child job = Supervise("echo up; sleep 0.5; exit 3");
+  std::signal(SIGHUP, SIG_DFL);
+  EXPECT_TRUE(job.Writes("up"));
+  kill(job.id(), SIGHUP);
+  EXPECT_EQ(job.End(), 3);
+}
+
+// What it writes just before its end is more than one read takes.
+TEST_F(SupervisorTest, ReturnsOnlyAfterTheLastRank) {
+  const EndedJob told =
+      Supervised(kStarted + "(trap '' TERM; sleep 1; printf '%060000d' 1) & exit 3");
+  EXPECT_EQ(told.status, 3);
+  EXPECT_EQ(told.out.size(), 60000U);
+}
+
+// ssh leaves such a process behind, and it may hold the pipes open for ever.
+TEST_F(SupervisorTest, DoesNotWaitForADaemon) {
+  const EndedJob told = Supervised("setsid sleep 5 & echo row; exit 0");
+  EXPECT_EQ(told.out, "row\n");
+  EXPECT_GE(told.seconds, 0.5);
+  EXPECT_LT(told.seconds, 4);
+}
+
+TEST_F(SupervisorTest, GivesUpAnMpirunThatDoesNotStartTheRanks) {
+  Job job;
+  job.start_limit = std::chrono::milliseconds(1000);
+  const std::string line =
+      "bench: mpirun hangs: it has not started the ranks within 1 s (is TMPDIR full? is a machine "
+      "down or behind a firewall? --timeout_s changes the limit); it is killed\n";
+  const EndedJob told = Supervised("trap 'exit 0' TERM; " + kForEver, job);
+  EXPECT_EQ(told.status, 1);
+  EXPECT_EQ(told.err, line);
+  EXPECT_EQ(Supervised(kNoMachine + "trap 'exit 0' TERM; " + kForEver, job).err, line)
+      << "the end has its cause";
+  EXPECT_EQ(Supervised(kStarted + "sleep 1.5", job).status, 0);
+}
+
+}  // namespace
+}  // namespace overlapbench
