@@ -15,7 +15,9 @@ as the code stays.
 First every test runs without a mutant, and notes which mutants it reaches, in all its processes. A
 test that fails is left out. Then every mutant is turned on for the tests that reach it, the
 quickest first, until one fails or runs into its limit, 30 s and five times what it took before. A
-test that measures times must fail twice, and pass in between without the mutant. Verdicts:
+test that measures times must fail twice, and pass in between without the mutant. As root, each test
+runs in a process namespace of its own. Others cannot try the area launcher, because its mutants may
+kill any process. Verdicts:
 
     caught        a test failed, or ran into its limit
     survived      all tests that reach it passed
@@ -64,6 +66,12 @@ from mutants import (
 )
 from schemata import Mutant
 
+# A command in it cannot reach processes outside, and all of its own end with it. The shell adopts
+# its orphans.
+OWN_PROCESSES = (
+    *("unshare", "--pid", "--fork", "--kill-child", "--mount-proc"),
+    *("sh", "-c", '"$@"; exit $?', "sh"),
+)
 AREAS = {
     "device": ("device", "device/host"),
     "ranks": ("ranks",),
@@ -165,6 +173,8 @@ class MutatedTree(CopiedTree):
     def __init__(self, copy: Path, jobs: int, preset: str) -> None:
         super().__init__(copy, jobs, preset)
         self.mutated: set[str] = set()  # files, also those whose mutants do not compile
+        if shutil.which("unshare") and self.command([*OWN_PROCESSES, "true"]).status == 0:
+            self.within = OWN_PROCESSES
 
     def plant(self, mutants: Mapping[int, Mutant]) -> None:
         self.mutated |= {mutant.file for mutant in mutants.values()}
@@ -410,6 +420,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     refresh_copy(ROOT, COPY)
     tree = MutatedTree(COPY, given.jobs, given.preset)
+    if not tree.within and not given.list and "launcher" in (given.area or AREAS):
+        parser.error("mutants of the launcher may kill any process: run as root, or name areas")
     try:
         tree.configure()
         tree.command(["cmake", "--build", str(tree.directory), "--target", "git_revision"])

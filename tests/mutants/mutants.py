@@ -177,6 +177,7 @@ class CopiedTree:
         self.preset = preset
         self.directory = copy / "build" / ("host" if preset == "host-only" else preset)
         self.seconds: dict[str, float] = {}  # what each test took without a mutant
+        self.within: tuple[str, ...] = ()  # the command that tests are arguments of
         self._tests: dict[str, dict[str, Any]] = {}
         # The copy is no checkout of its own: its revision is unknown, not that of the tree above.
         self._environment = os.environ | {
@@ -222,13 +223,14 @@ class CopiedTree:
         limit_s = 30 + 5 * self.seconds.get(test, 60)
         if is_pytest(test):
             command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
-            return self.command(command, limit_s, variables)
+            return self.command([*self.within, *command], limit_s, variables)
         if test not in self._tests or "command" not in self._tests[test]:
             raise UntriedError(f"ctest knows no test {test}")
         variables |= dict(
             text.split("=", 1) for text in self.properties(test).get("ENVIRONMENT", ())
         )
-        ended = self.command(self._tests[test]["command"], limit_s, variables)
+        command = [*self.within, *self._tests[test]["command"]]
+        ended = self.command(command, limit_s, variables)
         if "PASS_REGULAR_EXPRESSION" not in self.properties(test) or ended.status is None:
             return ended
         # As ctest does: what is printed decides, not the status.
