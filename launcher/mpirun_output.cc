@@ -14,9 +14,7 @@ const std::string& Dashes() {
 }
 
 // Whether `text` may continue to `whole`.
-bool MayBecome(std::string_view text, std::string_view whole) {
-  return text.size() < whole.size() && whole.starts_with(text);
-}
+bool MayBecome(std::string_view text, std::string_view whole) { return whole.starts_with(text); }
 
 // Whether a line that begins so may be OpenMPI's.
 bool MayBeMpis(std::string_view line) {
@@ -90,7 +88,7 @@ bool MpirunOutput::TakeLine(std::string& shown) {
     }
   }
   auto size = end == std::string::npos ? held_.size() : end + 1;
-  size = std::min({size, held_.find(kSigns[0][0], 1), held_.find(Dashes(), 1)});
+  size = std::min({size, held_.find(kSigns[0][0], 1), held_.find(Dashes())});
   if (end == std::string::npos) {
     // The frame may have begun at the end.
     const auto last = held_.find_last_not_of('-');

@@ -33,22 +33,22 @@ Relay::Relay(Descriptor source, int target, Filter filter)
       filter_(std::move(filter)) {}
 
 pollfd Relay::Reading() const {
-  return {waiting_.size() < kMostWaiting ? source_.get() : -1, POLLIN, 0};
+  return {waiting_.size() < kMostWaiting ? source_.get() : -1, POLLIN, {}};
 }
 
-pollfd Relay::Writing() const { return {waiting_.empty() ? -1 : target_, POLLOUT, 0}; }
+pollfd Relay::Writing() const { return {waiting_.empty() ? -1 : target_, POLLOUT, {}}; }
 
 void Relay::Pass() {
   pollfd reading = Reading();
   std::array<char, 1 << 14> bytes;
-  if (poll(&reading, 1, 0) > 0 && reading.revents != 0) {
+  if (poll(&reading, 1, 0) > 0) {
     const ssize_t count = read(source_.get(), bytes.data(), bytes.size());
     if (count > 0) waiting_ += filter_({bytes.data(), static_cast<std::size_t>(count)});
     if (count == 0) source_ = Descriptor();
   }
   if (error_ != 0) waiting_.clear();
   pollfd writing = Writing();
-  if (poll(&writing, 1, 0) <= 0 || writing.revents == 0) return;
+  if (poll(&writing, 1, 0) <= 0) return;
   const ssize_t count = write(target_, waiting_.data(), waiting_.size());
   if (count > 0) waiting_.erase(0, count);
   if (count < 0 && errno != EAGAIN && errno != EINTR) error_ = errno;

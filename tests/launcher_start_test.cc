@@ -64,6 +64,11 @@ TEST(PlanStart, FillsTheSlotsOfAHostFile) {
             "CUDA_DEVICE_MAX_CONNECTIONS=8");
   EXPECT_EQ(PlanStart(wish, {}, "login", none, 1).told,
             "a rank in each slot on the machines of hosts, backend host, connections:8");
+  EXPECT_EQ(PlanStart({Choice::kCuda, 1, "hosts", ""}, hosts, "login", none, 1).told,
+            "1 rank on node1 (2), node2 (3), backend cuda");
+  const auto most = ReadHosts("a slots=1000\nb slots=24\n", "hosts");
+  EXPECT_EQ(PlanStart({Choice::kAuto, 0, "hosts", ""}, most, "login", none, 1).told,
+            "1024 ranks on a (1000), b (24), backend auto");
   const auto many = ReadHosts("a slots=1000\nb slots=1000\n", "hosts");
   EXPECT_THROW(PlanStart(wish, many, "login", none, 1), UsageError);
 }
@@ -124,6 +129,7 @@ TEST(ReadHosts, AcceptsWhatMpirunDoes) {
       "user@a (2), b (1), c");
   EXPECT_EQ(CountSlots(ReadHosts("a slots=2\nb slots=1\n", "hosts")), 3);
   EXPECT_EQ(CountSlots(ReadHosts("a slots=2\nb\n", "hosts")), 0);
+  EXPECT_EQ(CountSlots(ReadHosts("a slots=1024\nb slots=1", "hosts")), 1025);
   EXPECT_EQ(NameHosts(ReadHosts("a\na\nb\n", "hosts")), "a, a, b");
 }
 

@@ -86,7 +86,9 @@ TEST(MpirunMessages, SaysNothingMoreWhereTheRanksHaveToldWhy) {
   EXPECT_EQ(
       Cause("[node1:00046] plm:rsh: Warning: setpgid(50,50) failed in parent with errno=13\n", 7),
       "mpirun ended with status 7, and did not say why");
-  EXPECT_EQ(Cause("", 7), "mpirun ended with status 7, and did not say why");
+  for (const int status : {7, 128, 200})
+    EXPECT_EQ(Cause("", status),
+              "mpirun ended with status " + std::to_string(status) + ", and did not say why");
 }
 
 TEST(MpirunMessages, NamesTheMistakeInTheHostFile) {
@@ -187,21 +189,40 @@ TEST(MpirunOutput, PassesOnTheRanksOutputAtOnce) {
   EXPECT_EQ(output.Take("\n- a list\n--- dashes\n"), "\n- a list\n--- dashes\n");
 }
 
-// A frame may begin within a progress line, and arrive in pieces of any size.
+// A frame may begin within a progress line, and arrive in pieces of any size. A line of mpirun's
+// own is one only at the beginning of a line.
 TEST(MpirunOutput, FindsFramesWhereverTheyBeginAndBreak) {
-  const std::string text = "overlapbench: one\n[1/2] progress" + kPrimary + "overlapbench: two\n" +
-                           kSigns[0] + kAbort + kMore + "end -";
+  const std::string line = "[vm:1] *** An error occurred in MPI_Init\n";
+  const std::string text = "overlapbench: one\n\r[1/2] progress" + kPrimary + line +
+                           "overlapbench: two\n***\n\x1eother\n*" + line + "mpirun: " + line +
+                           kSigns[0] + kAbort + kMore + "\rend -----\n" + line + "\rend --";
+  const std::string wanted = "overlapbench: one\n\r[1/2] progressoverlapbench: two\n\x1eother\n*" +
+                             line + "mpirun: " + line + "\rend -----\n\rend --";
   for (std::size_t size = 1; size < 100; ++size) {
     MpirunOutput output;
     std::string shown;
     for (std::size_t at = 0; at < text.size(); at += size)
       shown += output.Take(text.substr(at, size));
     shown += output.Flush();
-    EXPECT_EQ(shown, "overlapbench: one\n[1/2] progressoverlapbench: two\nend -") << size;
-    EXPECT_EQ(output.messages().size(), 2U) << size;
+    EXPECT_EQ(shown, wanted) << size;
+    EXPECT_EQ(output.messages().size(), 4U) << size;
     EXPECT_TRUE(output.Has(Sign::kStarted)) << size;
     EXPECT_FALSE(output.Has(Sign::kEnded)) << size;
   }
+}
+
+// Whether what follows is at the beginning of a line.
+TEST(MpirunOutput, KnowsWhereALineBeginsAfterAFlush) {
+  const std::string mpis = "*** a line of mpirun's\n";
+  MpirunOutput output;
+  EXPECT_EQ(output.Take("[cut"), "");
+  EXPECT_EQ(output.Flush(), "[cut");
+  EXPECT_EQ(output.Take(mpis), mpis) << "the rest of that line";
+  EXPECT_EQ(output.Take(kDashes), "");
+  EXPECT_EQ(output.Flush(), kDashes);
+  EXPECT_EQ(output.Take(mpis), "");
+  EXPECT_EQ(output.Flush(), "");
+  EXPECT_EQ(output.Take(mpis), "");
 }
 
 TEST(MpirunOutput, GivesBackAFrameThatDoesNotEnd) {

@@ -106,6 +106,65 @@ std::vector<Json> Named(const std::vector<Json>& events, const std::string& name
   return found;
 }
 
+// Rank 1 of 3: one sample behind a gate and one without, with every kind of event.
+RowTrace EveryKind() {
+  RowTrace trace = TwoLanes();
+  trace.rank = 1;
+  trace.ranks = 3;
+  trace.fault = "a fault";
+  trace.breakdown.idle_ms = {0.25, 0.5, 1, 2, 4};
+  Schedule& schedule = trace.run.schedule;
+  const Work product = schedule.steps()[0].work;
+  const auto away = schedule.AddLane({.name = "away", .sms = 8, .rank = 0});
+  const auto last = schedule.AddLane({.name = "last", .sms = 4, .rank = 1});
+  schedule.Add(away, product, {.name = "elsewhere"});
+  schedule.Add(last, product, {.after = {0, 1}, .name = "end"});
+  trace.step_bytes = {16, 8192, std::nullopt, 32};
+  TracedSample& first = trace.samples[0];
+  first.enqueues.push_back({3, 1.8, 1.9});
+  first.gauges = {{"sm_clock_MHz", 3.5, 1980}};
+  first.activities.push_back({.kind = ActivityKind::kWait,
+                              .mark = 4,
+                              .stream = 9,
+                              .begin_ms = 9,
+                              .end_ms = 8.5,
+                              .is_derived = true});
+  for (const std::uint64_t stream : {9UL, 0x700000005UL, 9UL})
+    first.activities.push_back({.kind = ActivityKind::kFill,
+                                .mark = 4,
+                                .stream = stream,
+                                .correlation = 13,
+                                .call_ms = 1.85,
+                                .enqueued_ms = 1.875,
+                                .begin_ms = 9.25,
+                                .end_ms = 9.5,
+                                .bytes = 64});
+  TracedSample second;
+  second.moments = {.begin_ms = 20, .enqueue = {22, 23}, .met_ms = 21, .end_ms = 30};
+  second.begin_ms = 22.5;
+  second.end_ms = 29;
+  second.enqueues = {{0, 22, 22.5}};
+  second.activities = {{.kind = ActivityKind::kKernel,
+                        .mark = 1,
+                        .stream = 8,
+                        .correlation = 21,
+                        .call_ms = 22.25,
+                        .enqueued_ms = 22.375,
+                        .begin_ms = 24,
+                        .end_ms = 24.0000005,
+                        .peer = 2},
+                       {.mark = 4, .stream = 9, .begin_ms = 25, .end_ms = 26, .blocks = 3}};
+  trace.samples.push_back(second);
+  return trace;
+}
+
+// To be compared line by line if it differs.
+TEST(TraceFile, IsThisDocument) {
+  std::ostringstream wanted;
+  wanted << std::ifstream(TEST_DATA "/every_kind.trace.json").rdbuf();
+  EXPECT_EQ(TraceJson(EveryKind()), wanted.str());
+}
+
 TEST(TraceFile, HasWorkWithItsStepLaneAndTimes) {
   const auto events = EventsOf(TwoLanes());
   const auto kernels = Named(events, "gemm<float>");
@@ -364,6 +423,9 @@ TEST(TraceFile, OmitsSamplesThatDoNotFit) {
   EXPECT_EQ(whole.At("overlapbench").At("samples").number, 3);
   EXPECT_EQ(whole.At("overlapbench").At("left_out_samples").number, 0);
   const std::size_t bytes = TraceJson(trace).size();
+  EXPECT_EQ(TraceJson(trace, bytes).size(), bytes);
+  const Json all_but_one = JsonReader::Read(TraceJson(trace, bytes - 1));
+  EXPECT_EQ(all_but_one.At("overlapbench").At("samples").number, 2);
   const std::string cut = TraceJson(trace, bytes * 2 / 3);
   EXPECT_LT(cut.size(), bytes * 4 / 5);
   const Json document = JsonReader::Read(cut);
@@ -375,6 +437,13 @@ TEST(TraceFile, OmitsSamplesThatDoNotFit) {
 TEST(TraceFileName, IsReadableAndSafe) {
   EXPECT_EQ(TraceFileName("Overlap/AllToAll+Gemm/bytes:1024", 2),
             "Overlap,AllToAll+Gemm,bytes=1024.rank2.json");
+  EXPECT_EQ(TraceFileName("azAZ09+-._", 10), "azAZ09+-._.rank10.json");
+  EXPECT_EQ(TraceFileName("`{@[;\xff", 0),
+            "______-bd90ff43a6c05067.rank0.json");  // the hash is FNV-1a
+  EXPECT_EQ(TraceFileName(".x", 0).substr(0, 3), "_x-");
+  EXPECT_EQ(TraceFileName(std::string(200, 'x'), 0), std::string(200, 'x') + ".rank0.json");
+  EXPECT_EQ(TraceFileName(std::string(201, 'x'), 0),
+            std::string(200, 'x') + "-3631500d06f3bba7.rank0.json");
   for (const std::string& row :
        {std::string("../../etc/passwd"), std::string("a\nb"), std::string(1000, 'x'),
         std::string("\xff\x00/", 3), std::string("<b>"), std::string()}) {
