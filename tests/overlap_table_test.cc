@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "report/row_name.h"
+
 namespace overlapbench {
 namespace {
 
@@ -47,6 +49,87 @@ std::vector<std::string> WordsOf(const std::string& text, const std::string& beg
 }
 
 const std::string kGemm = "Overlap/AllToAll+Gemm/bytes:67108864/grid:";
+
+TEST(RowName, IsSplitBeforeItsFirstAxis) {
+  const auto split = [](const std::string& name) {
+    const auto [scenario, axes] = Split(name);
+    return scenario + " " + axes;
+  };
+  EXPECT_EQ(split("Race/Horse/laps:2/ground:soft"), "Race/Horse /laps:2/ground:soft");
+  EXPECT_EQ(split("Race/Horse"), "Race/Horse ");
+  EXPECT_EQ(split("laps:2/x"), "laps:2/x ");
+}
+
+TEST(RowName, LosesOneAxis) {
+  EXPECT_EQ(WithoutAxis("/a:1/grid:2/b:3", "grid"), "/a:1/b:3");
+  EXPECT_EQ(WithoutAxis("/a:1/grid:2", "grid"), "/a:1");
+  EXPECT_EQ(WithoutAxis("/grid:2/a:1", "grid"), "/a:1");
+  EXPECT_EQ(WithoutAxis("/a:1/subgrid:2", "grid"), "/a:1/subgrid:2");
+}
+
+TEST(RowName, HasReadableAxes) {
+  EXPECT_EQ(ReadableAxes("/bytes:1048576/n:2048/array_bytes:1536"),
+            "bytes:1M n:2048 array_bytes:1536");
+  EXPECT_EQ(ReadableAxes("/a:2048"), "a:2048");
+  EXPECT_EQ(ReadableAxes(""), "");
+}
+
+// What stands where, to the letter.
+TEST(OverlapTables, AreThisText) {
+  std::vector<Row> rows;
+  for (const RowState state : {RowState::kOk, RowState::kSerialized, RowState::kNoisy,
+                               RowState::kInvalid, RowState::kError, RowState::kControl}) {
+    rows.push_back(Measured(kGemm + std::to_string(rows.size() + 1) + "x1", 1.25));
+    rows.back().state = state;
+  }
+  rows[1].counters["slowdown"].interval = {1.15, 1.35};
+  rows[2].counters["comp_ms"] = {12345.678, Interval{12345, 12346.5}};
+  rows.push_back(rows.back());
+  rows.push_back(Measured("Overlap/B+C/bytes:4096"));
+  rows.push_back(rows.back());
+  rows.push_back(Measured("Overlap/A+C/a_long_axis_of_the_pair:1/another_long_axis_of_it:2"));
+  rows.push_back(Measured("Overlap/A+C/grid:8"));
+  rows.push_back(Measured("Overlapped/A+C/grid:8"));
+  EXPECT_EQ(OverlapTables(rows), R"(
+Overlap/AllToAll+Gemm  bytes:64M
+grid                    C ms   M ms   T ms    slowdown  efficiency
+1x1                    4.000  2.000  5.000        1.25        0.50
+2x1                    4.000  2.000  5.000  1.25 ±0.10        0.50  serial
+3x1          12345.678 ±0.82  2.000  5.000        1.25        0.50  noisy
+4x1                    4.000  2.000  5.000        1.25        0.50  invalid
+5x1                   error:    see  above
+6x1                    4.000  2.000  5.000        1.25        0.50  control
+6x1 #2                 4.000  2.000  5.000        1.25        0.50  control
+
+Overlap pairs
+pair                                    C ms   M ms   T ms  slowdown  efficiency
+A+C
+  grid:8                               4.000  2.000  5.000      1.25        0.50
+  a_long_axis_of_the_pair:1 another_long_axis_of_it:2
+                                       4.000  2.000  5.000      1.25        0.50
+B+C
+  bytes:4K                             4.000  2.000  5.000      1.25        0.50
+  bytes:4K #2                          4.000  2.000  5.000      1.25        0.50
+
+C computation alone, M communication alone, T both at once; slowdown = T /
+max(C, M): 1.00 is perfect overlap; efficiency = (C + M - T) / min(C, M): 1
+perfect, 0 one after the other. serial: both could run, but one waited for the
+other; noisy: too uncertain; invalid: not a measurement. Each row says why.
+)");
+  const std::string narrow =
+      OverlapTables({rows[3], rows[7]}, {.columns = 50, .has_colour = true}, {"s"});
+  EXPECT_EQ(narrow.substr(0, narrow.find("\nC computation")),
+            "\nOverlap pairs\n"
+            "\033[36mpair              C s       M s       T s\n"
+            "             slowdown  efficiency\033[0m\n"
+            "AllToAll+Gemm\n"
+            "  bytes:64M grid:4x1\n"
+            "             0.004000  0.002000  0.005000\n"
+            "                 1.25        0.50  \033[31minvalid\033[0m\n"
+            "B+C\n"
+            "  bytes:4K   0.004000  0.002000  0.005000\n"
+            "                 1.25        0.50\n");
+}
 
 TEST(OverlapTables, HaveOneLinePerGridInTheOrderOfTheRows) {
   const std::string text = OverlapTables(

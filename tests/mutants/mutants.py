@@ -185,6 +185,7 @@ class CopiedTree:
             "CCACHE_BASEDIR": str(copy),
             "CCACHE_NOHASHDIR": "1",
             "GTEST_COLOR": "no",
+            "GTEST_FAIL_FAST": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
             "OVERLAPBENCH_BINARY": str(self.directory / "overlapbench"),
         }
