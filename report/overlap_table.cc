@@ -147,7 +147,7 @@ std::vector<Curve> CurvesOverGrid(const std::vector<Row>& rows) {
 std::string GridTable(const Curve& curve, const Screen& screen, const Tables& tables) {
   Table table = tables.Empty("grid");
   const Row* before = nullptr;
-  int repetition = 1;
+  int repetition{};
   for (const Row* row : curve.rows) {
     const std::string& grid = row->settings.Text("grid");
     table.Add(tables.LineOf(*row, Numbered(grid, before, *row, repetition)));
@@ -159,7 +159,7 @@ std::string GridTable(const Curve& curve, const Screen& screen, const Tables& ta
 std::string PairTable(const std::vector<const Row*>& rows, const Tables& tables) {
   Table table = tables.Empty("pair");
   const Row* before = nullptr;
-  int repetition = 1;
+  int repetition{};
   for (const Row* row : rows) {
     const auto [scenario, axes] = Split(row->name);
     if (before == nullptr || Split(before->name).scenario != scenario)

@@ -119,15 +119,15 @@ TEST_F(ConsoleTest, ColumnsHaveRoomForIntervalsAndAreNamedWhenTheyChange) {
   row.time_ms = {4, Interval{3.9, 4.1}};
   row.counters["GBps"] = {312.4, Interval{310, 320}};
   row.counters["skew_us"] = 1.5;
-  row.counters["bound_ms"] = 2;
+  row.counters["bound_ms"] = {2, Interval{1.5, 2.5}};
   console.Show(row, 1);
   EXPECT_EQ(Shown(),
             "[1/5] Race/Horse\n"
-            "          time us   distance          bandwidth GB/s    skew us   bound us\n"
-            "        4000 ±100      12.00         312.4 -2.4 +7.6      1.500       2000\n");
+            "          time us   distance          bandwidth GB/s    skew us         bound us\n"
+            "        4000 ±100      12.00         312.4 -2.4 +7.6      1.500        2000 ±500\n");
   console.Show(row, 2);
   EXPECT_EQ(Shown(),
-            "        4000 ±100      12.00         312.4 -2.4 +7.6      1.500       2000\n");
+            "        4000 ±100      12.00         312.4 -2.4 +7.6      1.500        2000 ±500\n");
   row.counters.erase("GBps");
   row.state = RowState::kError;
   row.reason = "it fell";
@@ -137,8 +137,8 @@ TEST_F(ConsoleTest, ColumnsHaveRoomForIntervalsAndAreNamedWhenTheyChange) {
   console.Show(row, 1);
   EXPECT_EQ(Shown(),
             "[3/5] Race/Horse\n"
-            "          time us   distance    skew us   bound us\n"
-            "        4000 ±100      12.00      1.500       2000\n"
+            "          time us   distance    skew us         bound us\n"
+            "        4000 ±100      12.00      1.500        2000 ±500\n"
             "        noisy: it fell\n");
 }
 

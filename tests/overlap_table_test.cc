@@ -90,6 +90,8 @@ TEST(OverlapTables, AreThisText) {
   rows.push_back(Measured("Overlap/A+C/a_long_axis_of_the_pair:1/another_long_axis_of_it:2"));
   rows.push_back(Measured("Overlap/A+C/grid:8"));
   rows.push_back(Measured("Overlapped/A+C/grid:8"));
+  rows.push_back(Measured("Overlap/A+B/grid:8/cache:warm"));
+  rows.push_back(Measured("Overlap/A+B/grid:9/cache:warm"));
   EXPECT_EQ(OverlapTables(rows), R"(
 Overlap/AllToAll+Gemm  bytes:64M
 grid                    C ms   M ms   T ms    slowdown  efficiency
@@ -100,6 +102,11 @@ grid                    C ms   M ms   T ms    slowdown  efficiency
 5x1                   error:    see  above
 6x1                    4.000  2.000  5.000        1.25        0.50  control
 6x1 #2                 4.000  2.000  5.000        1.25        0.50  control
+
+Overlap/A+B  cache:warm
+grid          C ms   M ms   T ms  slowdown  efficiency
+8            4.000  2.000  5.000      1.25        0.50
+9            4.000  2.000  5.000      1.25        0.50
 
 Overlap pairs
 pair                                    C ms   M ms   T ms  slowdown  efficiency
@@ -129,6 +136,33 @@ other; noisy: too uncertain; invalid: not a measurement. Each row says why.
             "B+C\n"
             "  bytes:4K   0.004000  0.002000  0.005000\n"
             "                 1.25        0.50\n");
+}
+
+TEST(OverlapTables, BreakTitlesAndLabelsWithAnIndent) {
+  const std::string axes = "/first_axis:1/second_axis:2/third_axis:3/fourth_axis:4";
+  const Screen screen{.columns = 44};
+  const std::string curve = OverlapTables(
+      {Measured("Overlap/A+B" + axes + "/grid:1"), Measured("Overlap/A+B" + axes + "/grid:2")},
+      screen);
+  EXPECT_TRUE(
+      curve.starts_with("\nOverlap/A+B  first_axis:1 second_axis:2\n"
+                        "    third_axis:3 fourth_axis:4\ngrid "))
+      << curve;
+  const std::string pair = OverlapTables({Measured("Overlap/A+B" + axes)}, screen);
+  EXPECT_NE(pair.find("\n  first_axis:1 second_axis:2 third_axis:3\n    fourth_axis:4\n"),
+            std::string::npos)
+      << pair;
+}
+
+// The label has no more room than the widest mark leaves.
+TEST(OverlapTables, LeaveRoomForTheMarks) {
+  Row row = Measured("Overlap/A+B/" + std::string(29, 'x') + ":1");
+  const auto is_above = [&](RowState state) {
+    row.state = state;
+    return OverlapTables({row}).find("x:1\n") != std::string::npos;
+  };
+  EXPECT_FALSE(is_above(RowState::kOk));
+  EXPECT_TRUE(is_above(RowState::kNoisy));
 }
 
 TEST(OverlapTables, HaveOneLinePerGridInTheOrderOfTheRows) {

@@ -15,6 +15,7 @@ std::string Shown(double value, double low, double high, int decimals = 2, doubl
 TEST(ShownNumber, HasOneReachIfBothAreAlike) {
   EXPECT_EQ(Shown(2, 1.9, 2.1), "2.00 ±0.10");
   EXPECT_EQ(Shown(2, 1.9, 2.15), "2.00 ±0.15");
+  EXPECT_EQ(Shown(2, 1, 3.5), "2.00 ±1.5");
   EXPECT_EQ(Shown(2, 1.9, 2.16), "2.00 -0.10 +0.16");
   EXPECT_EQ(Shown(2, 1.84, 2.1), "2.00 -0.16 +0.10");
 }

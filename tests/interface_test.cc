@@ -1,0 +1,345 @@
+// The C interface as a program calls it, in one suite for all of these tests: what it refuses,
+// which rows it makes of callbacks, and what their documents say.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "interface/overlapbench.h"
+#include "interface/own_rows.h"
+#include "json.h"
+#include "test_ranks.h"
+
+namespace overlapbench {
+namespace {
+
+using Answering = std::function<int32_t(overlapbench_answer& answer)>;
+
+int32_t Call(void* context, void* /*stream*/, overlapbench_answer* answer) {
+  return (*static_cast<Answering*>(context))(*answer);
+}
+
+class InterfaceTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    constexpr std::array kFlags = {"--backend=host", "--no-self-test", "--budget_ms=20",
+                                   "--warmup_ms=1"};
+    ASSERT_EQ(overlapbench_open(kFlags.size(), kFlags.data(), &suite), 0)
+        << overlapbench_measuring_error();
+  }
+  static void TearDownTestSuite() { overlapbench_close(suite); }
+  void SetUp() override {
+    works_ = {Work("comp", OVERLAPBENCH_COMP), Work("comm", OVERLAPBENCH_COMM)};
+    row_.kind = OVERLAPBENCH_PAIR;
+    row_.name = "mine";
+  }
+
+  overlapbench_work Work(const char* name, int32_t work_class) {
+    return {name, work_class, 0, {Call, nullptr, nullptr}, &sleeps_};
+  }
+  // Why the row is refused, or the benchmark in its document.
+  std::string Refusal() {
+    const int32_t status = Measure();
+    return status == OVERLAPBENCH_MEASURING_REFUSED ? overlapbench_measuring_error() : "accepted";
+  }
+  Json Row() {
+    EXPECT_EQ(Measure(), OVERLAPBENCH_MEASURING_OK) << overlapbench_measuring_error();
+    return JsonReader::Read(overlapbench_result(suite)).At("benchmarks").items.at(0);
+  }
+
+  std::vector<overlapbench_work> works_;
+  std::vector<overlapbench_step> steps_;
+  std::vector<const char*> labels_;
+  std::vector<const char*> axes_ = {"cache=warm"};
+  overlapbench_row row_{};
+  Answering sleeps_ = [](overlapbench_answer&) {
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    return 0;
+  };
+  static inline overlapbench_suite* suite = nullptr;
+
+ private:
+  int32_t Measure() {
+    row_.works = works_.data();
+    row_.work_count = std::ssize(works_);
+    row_.steps = steps_.data();
+    row_.step_count = std::ssize(steps_);
+    row_.labels = labels_.data();
+    row_.label_count = std::ssize(labels_);
+    row_.axes = axes_.data();
+    row_.axis_count = std::ssize(axes_);
+    return overlapbench_measure(suite, &row_);
+  }
+};
+
+TEST_F(InterfaceTest, ListsAreChecked) {
+  overlapbench_suite* none = nullptr;
+  const char* const unknown[] = {"--speed=2"};
+  for (const auto& [count, flags] : {std::pair{1L, static_cast<const char* const*>(nullptr)},
+                                     {-1L, static_cast<const char* const*>(unknown)}}) {
+    EXPECT_EQ(overlapbench_open(count, flags, &none), OVERLAPBENCH_MEASURING_REFUSED);
+    EXPECT_STREQ(overlapbench_measuring_error(), "a list is null, or its length is negative");
+  }
+  EXPECT_EQ(overlapbench_open(1, unknown, &none), OVERLAPBENCH_MEASURING_REFUSED);
+  EXPECT_NE(std::strstr(overlapbench_measuring_error(), "--speed"), nullptr);
+  EXPECT_EQ(none, nullptr);
+  overlapbench_close(none);
+}
+
+TEST_F(InterfaceTest, KnowsItsPlace) {
+  overlapbench_place place{};
+  EXPECT_EQ(overlapbench_where(suite, &place), 0);
+  EXPECT_EQ(place.rank, TestRanks().rank());
+  EXPECT_EQ(place.ranks, TestRanks().size());
+  EXPECT_EQ(place.local_rank, TestRanks().rank());
+  EXPECT_EQ(place.device, -1);
+}
+
+TEST_F(InterfaceTest, BroadcastsTheRootsBytes) {
+  std::array<unsigned char, 3> bytes{};
+  bytes.fill(static_cast<unsigned char>(TestRanks().rank() + 1));
+  EXPECT_EQ(overlapbench_broadcast(suite, bytes.data(), 2), 0);
+  EXPECT_EQ(bytes[0], 1);
+  EXPECT_EQ(bytes[1], 1);
+  EXPECT_EQ(bytes[2], TestRanks().rank() + 1);
+}
+
+TEST_F(InterfaceTest, OnlyFlagsOfRowsCanChange) {
+  const auto configure = [](const std::vector<const char*>& flags) -> std::string {
+    const int32_t status = overlapbench_configure(suite, std::ssize(flags), flags.data());
+    return status == OVERLAPBENCH_MEASURING_OK ? "" : overlapbench_measuring_error();
+  };
+  EXPECT_EQ(configure({"--budget_ms=10", "--warmup_ms=2", "--precision=3", "--timeout_s=9"}), "");
+  EXPECT_EQ(configure({"--budget_ms=20", "--backend=host"}),
+            "--backend=host can only be set at the start");
+  if (TestRanks().size() > 1) {
+    for (const char* flag : {"--budget_ms=2", "--warmup_ms=2", "--precision=2", "--timeout_s=2"}) {
+      const std::string own = flag + std::to_string(TestRanks().rank());
+      EXPECT_EQ(configure({own.c_str()}),
+                "the ranks give different values of budget_ms, warmup_ms, precision or timeout_s");
+    }
+  }
+  EXPECT_EQ(configure({}), "");
+}
+
+TEST_F(InterfaceTest, APairIsARowOfOverlap) {
+  labels_ = {"n=4096"};
+  const Json row = Row();
+  EXPECT_EQ(row.At("name").text, "Overlap/mineComm+mineComp/n:4096/cache:warm");
+  EXPECT_GE(row.At("comp_ms").number, 0.3);
+  EXPECT_GE(row.At("comm_ms").number, 0.3);
+  // Its samples: each run's name is in a line.
+  const std::string samples = overlapbench_samples(suite);
+  for (const char* run : {",comp,", ",comm,", ",overlap,"})
+    EXPECT_NE(samples.find(run), std::string::npos) << samples.substr(0, 300);
+  const Json document = JsonReader::Read(overlapbench_result(suite));
+  EXPECT_EQ(document.At("context").At("backend").text, "host");
+  EXPECT_EQ(document.At("families").items.back().At("name").text, "Schedule");
+}
+
+TEST_F(InterfaceTest, AWorkAloneIsARowOfItsClass) {
+  row_.kind = OVERLAPBENCH_ALONE;
+  for (const auto& [work_class, family] : {std::pair{OVERLAPBENCH_COMP, "Compute"},
+                                           {OVERLAPBENCH_COMM, "Comm"},
+                                           {OVERLAPBENCH_MEM, "Comm"}}) {
+    works_ = {Work("own", work_class)};
+    EXPECT_EQ(Row().At("name").text, std::string(family) + "/mine/cache:warm");
+  }
+}
+
+TEST_F(InterfaceTest, AScheduleIsComparedWithItsSequenceAndItsComputation) {
+  row_.kind = OVERLAPBENCH_SCHEDULE;
+  const int64_t first = 0;
+  steps_ = {{"a", "load", 1, nullptr, 0}, {"b", "compute", 0, &first, 1}};
+  const Json ordered = Row();
+  EXPECT_EQ(ordered.At("name").text, "Schedule/mine/cache:warm");
+  const double time_ms = ordered.At("real_time").number;
+  EXPECT_GE(time_ms, 0.6) << "one after the other";
+  EXPECT_GE(ordered.At("sequential_ms").number, 0.6);
+  EXPECT_NEAR(ordered.At("speedup").number, ordered.At("sequential_ms").number / time_ms, 0.01);
+  EXPECT_NEAR(ordered.At("interference_ms").number, time_ms - ordered.At("bound_ms").number, 0.01);
+  const std::string samples = overlapbench_samples(suite);
+  for (const char* run : {",sequential,", ",computation,", ",pattern,", ",comp,", ",comm,"})
+    EXPECT_NE(samples.find(run), std::string::npos) << run;
+  EXPECT_TRUE(ordered.Has("exposed_comm_ms"));
+  works_[0].work_class = OVERLAPBENCH_COMM;
+  EXPECT_FALSE(Row().Has("exposed_comm_ms")) << "no computation to expose it";
+}
+
+TEST_F(InterfaceTest, SameLaneSameStream) {
+  row_.kind = OVERLAPBENCH_SCHEDULE;
+  steps_ = {{"a", "one", 0, nullptr, 0}, {"a", "two", 0, nullptr, 0}};
+  EXPECT_GE(Row().At("bound_ms").number, 0.6);
+}
+
+TEST_F(InterfaceTest, RefusesRowsThatCannotBe) {
+  EXPECT_EQ(Refusal(), "accepted");
+  row_.kind = 7;
+  EXPECT_EQ(Refusal(), "there is no kind of row 7");
+  row_.kind = OVERLAPBENCH_ALONE;
+  EXPECT_EQ(Refusal(), "mine: it needs exactly one work");
+  row_.kind = OVERLAPBENCH_SCHEDULE;
+  EXPECT_EQ(Refusal(), "mine: it has no steps");
+  steps_ = {{"a", "one", 2, nullptr, 0}};
+  EXPECT_EQ(Refusal(), "mine: a step has no work");
+  steps_[0].work = -1;
+  EXPECT_EQ(Refusal(), "mine: a step has no work");
+  steps_[0] = {"a", "one", 0, nullptr, 1};
+  EXPECT_EQ(Refusal(), "a list is null, or its length is negative");
+  row_.kind = OVERLAPBENCH_PAIR;
+  steps_.clear();
+  const std::string pair = "mine: a pair needs a computation first, then a communication or copy";
+  std::swap(works_[0], works_[1]);
+  EXPECT_EQ(Refusal(), pair);
+  works_[0].work_class = OVERLAPBENCH_COMP;
+  works_[1].work_class = OVERLAPBENCH_COMP;
+  EXPECT_EQ(Refusal(), pair);
+  works_.push_back(Work("third", OVERLAPBENCH_COMM));
+  EXPECT_EQ(Refusal(), pair);
+  works_.pop_back();
+  works_[1].name = works_[0].name;
+  EXPECT_EQ(Refusal(), "mine: two works have the same name");
+  works_[1] = Work("other", 3);
+  EXPECT_EQ(Refusal(), "there is no class of work 3");
+  works_[1] = Work("other", OVERLAPBENCH_MEM);
+  works_[1].callbacks.enqueue = nullptr;
+  EXPECT_EQ(Refusal(), "mine: a work has no callback that enqueues it");
+  works_[1] = Work("other", OVERLAPBENCH_MEM);
+  EXPECT_EQ(Refusal(), "accepted");
+  axes_ = {"cache=warm,cold"};
+  EXPECT_EQ(Refusal(), "Overlap/mineComm+mineComp: give each axis one value");
+  axes_ = {"cash=warm"};
+  EXPECT_TRUE(Refusal().starts_with("there is no axis 'cash'")) << Refusal();
+}
+
+TEST_F(InterfaceTest, WorksThatMayWaitAreMeasuredWithoutAGate) {
+  row_.kind = OVERLAPBENCH_ALONE;
+  works_ = {Work("own", OVERLAPBENCH_COMP)};
+  works_[0].waits = 2;
+  EXPECT_EQ(Row().At("name").text, "Compute/mine/gate:off/cache:warm");
+}
+
+TEST_F(InterfaceTest, AFailureIsTheRowsError) {
+  row_.kind = OVERLAPBENCH_ALONE;
+  Answering fails = [](overlapbench_answer& answer) {
+    std::strcpy(answer.text, "no way");
+    return 1;
+  };
+  works_ = {Work("own", OVERLAPBENCH_COMP)};
+  works_[0].context = &fails;
+  const Json row = Row();
+  EXPECT_EQ(row.At("state").text, "error");
+  EXPECT_EQ(row.At("error_message").text.substr(0, 4 + 6), "own: no wa");
+  EXPECT_STREQ(overlapbench_samples(suite), "");
+  works_[0].context = &sleeps_;
+  EXPECT_FALSE(Row().Has("error_message")) << "the next row is measured";
+}
+
+TEST_F(InterfaceTest, OnlyVerifiableWorksAreVerified) {
+  row_.kind = OVERLAPBENCH_SCHEDULE;
+  steps_ = {{"a", "one", 0, nullptr, 0}, {"a", "two", 1, nullptr, 0}};
+  static int checks;
+  checks = 0;
+  works_[0].callbacks.verify = [](void*, void*, overlapbench_answer* answer) {
+    ++checks;
+    answer->max_rel_err = 0.25;
+    answer->tolerance = 0.5;
+    return 0;
+  };
+  EXPECT_EQ(Row().At("max_rel_err").number, 0.25);
+  EXPECT_GE(checks, 1);
+}
+
+TEST_F(InterfaceTest, ACallbackMustNotMeasure) {
+  row_.kind = OVERLAPBENCH_ALONE;
+  std::string said;
+  Answering nested = [&](overlapbench_answer&) {
+    if (overlapbench_measure_own(suite, "Compute/Delay") == OVERLAPBENCH_MEASURING_REFUSED)
+      said = overlapbench_measuring_error();
+    return 0;
+  };
+  works_ = {Work("own", OVERLAPBENCH_COMP)};
+  works_[0].context = &nested;
+  Row();
+  EXPECT_EQ(said, "a measured callable must not start a measurement");
+}
+
+TEST_F(InterfaceTest, MeasuresTheSuitesOwnRows) {
+  const auto measure = [](const char* name) -> std::string {
+    const int32_t status = overlapbench_measure_own(suite, name);
+    if (status != OVERLAPBENCH_MEASURING_OK) return overlapbench_measuring_error();
+    return JsonReader::Read(overlapbench_result(suite))
+        .At("benchmarks")
+        .items.at(0)
+        .At("name")
+        .text;
+  };
+  EXPECT_EQ(measure("Compute/Delay/delay_us:500/cache:warm"),
+            "Compute/Delay/delay_us:500/cache:warm");
+  EXPECT_EQ(measure("Compute/Delay/delay_us:100"), "Compute/Delay/delay_us:100/cache:cold");
+  EXPECT_EQ(measure(nullptr),
+            "the suite has no rows of ''; ./bench --benchmark_list_tests lists their names");
+}
+
+// ---- The suite's own rows, by name
+
+class OwnRowsTest : public testing::Test {
+ protected:
+  // The row, or why there is none.
+  std::string Found(const std::string& name) const {
+    try {
+      return rows_.Find(name).name;
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  }
+
+  std::unique_ptr<Device> device_ = OpenHostDevice(1);
+  Machine machine_{*device_, TestRanks()};
+  OwnRows rows_{machine_};
+};
+
+TEST_F(OwnRowsTest, AreFoundByTheirWholeName) {
+  for (const char* name : {"Copy/Bandwidth/direction:both/bytes:65536/cache:cold",
+                           "Copy/Bandwidth/direction:both/bytes:65536/engine:sm/cache:cold",
+                           "Copy/Sequential/elements:1048576/intensity:4/cache:cold"})
+    EXPECT_EQ(Found(name), name);
+}
+
+TEST_F(OwnRowsTest, MayLeaveAxesOutThatHaveOneValue) {
+  EXPECT_EQ(Found("Copy/Sequential"), "Copy/Sequential/elements:1048576/intensity:4/cache:cold");
+  EXPECT_EQ(Found("Copy/Sequential/elements:4096"),
+            "Copy/Sequential/elements:4096/intensity:4/cache:cold");
+  EXPECT_EQ(Found("Comm/HostToDevice"),
+            "Comm/HostToDevice matches 2 rows: Comm/HostToDevice/bytes:1048576/cache:cold, "
+            "Comm/HostToDevice/bytes:16777216/cache:cold");
+  EXPECT_EQ(Found("Compute/Gemm"),
+            "Compute/Gemm matches 5 rows: Compute/Gemm/n:256/grid:1x1/work:tile/cache:cold, "
+            "Compute/Gemm/n:256/grid:2x2/work:tile/cache:cold, "
+            "Compute/Gemm/n:256/grid:4x4/work:tile/cache:cold and 2 more");
+  EXPECT_EQ(Found("Copy/Pipelined/intensity:1"),
+            "Copy/Pipelined/intensity:1 matches 3 rows: "
+            "Copy/Pipelined/elements:1048576/intensity:1/pipeline_streams:1/cache:cold, "
+            "Copy/Pipelined/elements:1048576/intensity:1/pipeline_streams:2/cache:cold, "
+            "Copy/Pipelined/elements:1048576/intensity:1/pipeline_streams:4/cache:cold");
+}
+
+TEST_F(OwnRowsTest, AreMissedWithAReason) {
+  EXPECT_EQ(Found("Copy/Sequentiall/elements:4096"),
+            "the suite has no rows of 'Copy/Sequentiall'; did you mean Copy/Sequential?");
+  EXPECT_EQ(Found("Quux"),
+            "the suite has no rows of 'Quux'; ./bench --benchmark_list_tests lists their names");
+  EXPECT_EQ(Found("Copy/Sequential/elements"),
+            "'elements' is not part of a row's name; write axis:value");
+  EXPECT_TRUE(Found("Copy/Sequential/element:4096").starts_with("there is no axis 'element'"));
+  if (TestRanks().size() > 1) return;
+  EXPECT_TRUE(Found("Comm/AllReduce").starts_with("not available: Comm/AllReduce"));
+}
+
+}  // namespace
+}  // namespace overlapbench
