@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "device/descriptor.h"
 #include "report/result_file.h"
 #include "report/trace_json.h"
 
@@ -43,15 +44,13 @@ std::string TraceFileName(const std::string& row, int rank) {
 }
 
 TraceFiles::TraceFiles(std::string folder) : folder_(std::move(folder)) {
-  std::error_code code;
-  std::filesystem::create_directories(folder_, code);
-  if (code) throw UsageError("cannot write to the folder " + folder_ + ": " + code.message());
+  std::error_code ignored;  // the trial says why
+  std::filesystem::create_directories(folder_, ignored);
   // Ranks of one machine may try this at the same time.
   std::string trial = folder_ + "/.trial.XXXXXX";
-  const int descriptor = mkstemp(trial.data());
-  if (descriptor < 0)
+  const Descriptor made(mkstemp(trial.data()));
+  if (made.empty())
     throw UsageError("cannot write to the folder " + folder_ + ": " + std::strerror(errno));
-  close(descriptor);
   unlink(trial.c_str());
 }
 

@@ -37,6 +37,15 @@ TEST(CounterTable, HasTheCountersOfAllFamilies) {
   EXPECT_EQ(table.Find("nothing"), nullptr);
 }
 
+// Comparisons judge them in rows of any family.
+TEST(CounterTable, JudgesFewCountersOfAnyFamily) {
+  const CounterTable table;
+  std::set<std::string> judged;
+  for (const Counter& counter : table.counters())
+    if (counter.judged) judged.insert(counter.name);
+  EXPECT_EQ(judged, (std::set<std::string>{"time", "busbw_GBps", "pct_of_bound"}));
+}
+
 // Counters that only some families report are defined in benchmarks/.
 TEST(CounterTable, BeginsWithTheCountersOfRowsOfAnyFamily) {
   const CounterTable any;
@@ -273,12 +282,15 @@ TEST(EscapedJson, ReplacesWhatIsNoUtf8) {
   const std::vector<Case> cases = {
       {"\xff", "\ufffd"},
       {"a\xff\xfez", "a\ufffd\ufffdz"},
-      {"caf\xc3", "caf\ufffd"},                          // a cut é
-      {"\xc3\"", "\ufffd\\\""},                          // what follows is still escaped
-      {"\xe2\x82", "\ufffd"},                            // two of three bytes
-      {"\xe2\x82\xe2\x82\xac", "\ufffd€"},               // and a whole one behind
-      {"\xf0\x9f\x98z", "\ufffdz"},                      // three of four
-      {"\xa9", "\ufffd"},                                // one that follows nothing
+      {"caf\xc3", "caf\ufffd"},             // a cut é
+      {"\xc3\"", "\ufffd\\\""},             // what follows is still escaped
+      {"\xe2\x82", "\ufffd"},               // two of three bytes
+      {"\xe2\x82\xe2\x82\xac", "\ufffd€"},  // and a whole one behind
+      {"\xf0\x9f\x98z", "\ufffdz"},         // three of four
+      {"\xa9", "\ufffd"},                   // one that follows nothing
+      {"a\xa9", "a\ufffd"},                 // or a whole character
+      {"\xc3\xa9\xa9", "é\ufffd"},
+      {"\xe2\x82\xc0", "\ufffd\ufffd"},
       {"\xc0\xaf", "\ufffd\ufffd"},                      // overlong: a slash in two bytes
       {"\xc1\xbf", "\ufffd\ufffd"},                      // overlong
       {"\xe0\x9f\xbf", "\ufffd\ufffd\ufffd"},            // overlong
@@ -288,6 +300,7 @@ TEST(EscapedJson, ReplacesWhatIsNoUtf8) {
       {"\xf5\x80\x80\x80", "\ufffd\ufffd\ufffd\ufffd"},
   };
   for (const Case& one : cases) EXPECT_EQ(EscapedJson(one.text), one.escaped);
+  EXPECT_EQ(EscapedJson(std::string_view("\xc3\xa9", 1)), "\ufffd") << "the text ends before";
 }
 
 // Kernel names are cut at a byte (device/cuda/cupti_watch.cc).

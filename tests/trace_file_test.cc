@@ -116,10 +116,11 @@ RowTrace EveryKind() {
   Schedule& schedule = trace.run.schedule;
   const Work product = schedule.steps()[0].work;
   const auto away = schedule.AddLane({.name = "away", .sms = 8, .rank = 0});
-  const auto last = schedule.AddLane({.name = "last", .sms = 4, .rank = 1});
+  const auto last = schedule.AddLane({.name = "last", .sms = 1, .rank = 1});
   schedule.Add(away, product, {.name = "elsewhere"});
   schedule.Add(last, product, {.after = {0, 1}, .name = "end"});
   trace.step_bytes = {16, 8192, std::nullopt, 32};
+  trace.sm_sets[last] = {0, 1, 2};
   TracedSample& first = trace.samples[0];
   first.enqueues.push_back({3, 1.8, 1.9});
   first.gauges = {{"sm_clock_MHz", 3.5, 1980}};
@@ -153,7 +154,8 @@ RowTrace EveryKind() {
                         .begin_ms = 24,
                         .end_ms = 24.0000005,
                         .peer = 2},
-                       {.mark = 4, .stream = 9, .begin_ms = 25, .end_ms = 26, .blocks = 3}};
+                       {.mark = 4, .stream = 9, .begin_ms = 25, .end_ms = 26, .blocks = 3},
+                       {.stream = 9, .call_ms = 0.5, .begin_ms = 27, .end_ms = 28}};
   trace.samples.push_back(second);
   return trace;
 }
@@ -269,6 +271,15 @@ TEST(TraceFile, CommunicationsNameTheirPeer) {
   trace.rank = 0;
   trace.samples[0].activities[3].peer.reset();
   EXPECT_EQ(peers_of(trace), (Peers{{"send", "3"}, {"receive", "1"}}));
+  RowTrace alone = TwoLanes();  // one that nothing precedes
+  alone.ranks = 2;
+  alone.run.schedule = Schedule();
+  alone.run.schedule.Add(alone.run.schedule.AddLane({"comm"}), sum);
+  alone.step_bytes = {std::nullopt};
+  alone.sm_sets.clear();
+  alone.samples[0].enqueues.clear();
+  alone.samples[0].activities = {{.mark = 1, .begin_ms = 3, .end_ms = 4}};
+  EXPECT_EQ(peers_of(alone), (Peers{{"sum", "1"}}));
 }
 
 // Such work is a fault, but is shown anyway, without a class.
@@ -418,20 +429,26 @@ TEST(TraceFile, IsValidJsonForAnyNames) {
 
 TEST(TraceFile, OmitsSamplesThatDoNotFit) {
   RowTrace trace = TwoLanes();
-  trace.samples.resize(3, trace.samples[0]);
+  trace.samples.resize(10, trace.samples[0]);
+  const auto samples = [&](std::size_t most_bytes) {
+    return JsonReader::Read(TraceJson(trace, most_bytes)).At("overlapbench").At("samples").number;
+  };
   const Json whole = JsonReader::Read(TraceJson(trace));
-  EXPECT_EQ(whole.At("overlapbench").At("samples").number, 3);
+  EXPECT_EQ(whole.At("overlapbench").At("samples").number, 10);
   EXPECT_EQ(whole.At("overlapbench").At("left_out_samples").number, 0);
   const std::size_t bytes = TraceJson(trace).size();
-  EXPECT_EQ(TraceJson(trace, bytes).size(), bytes);
-  const Json all_but_one = JsonReader::Read(TraceJson(trace, bytes - 1));
-  EXPECT_EQ(all_but_one.At("overlapbench").At("samples").number, 2);
-  const std::string cut = TraceJson(trace, bytes * 2 / 3);
-  EXPECT_LT(cut.size(), bytes * 4 / 5);
+  EXPECT_EQ(samples(bytes), 10);
+  EXPECT_EQ(samples(bytes - 1), 9);
+  trace.samples.resize(3);
+  const std::size_t of_three = TraceJson(trace).size();
+  const std::string cut = TraceJson(trace, of_three * 2 / 3);
+  EXPECT_LT(cut.size(), of_three * 4 / 5);
   const Json document = JsonReader::Read(cut);
   EXPECT_EQ(document.At("overlapbench").At("samples").number, 1);
   EXPECT_EQ(document.At("overlapbench").At("left_out_samples").number, 2);
-  EXPECT_EQ(JsonReader::Read(TraceJson(trace, 10)).At("overlapbench").At("samples").number, 0);
+  EXPECT_EQ(samples(10), 0);
+  trace.samples.clear();
+  EXPECT_TRUE(Named(EventsOf(trace), "ProfilerStep#0").empty());
 }
 
 TEST(TraceFileName, IsReadableAndSafe) {
@@ -518,7 +535,13 @@ TEST_F(TraceFilesTest, RefusesAFolderThatCannotBeCreated) {
   std::ofstream(folder_ / "file") << "x";
   for (const auto& path : {folder_ / "file", folder_ / "file" / "folder"})
     EXPECT_THROW(TraceFiles{path}, UsageError) << path;
-  EXPECT_THROW(TraceFiles{"/proc/traces"}, UsageError);
+  try {
+    const TraceFiles files("/proc/traces");
+    FAIL() << "nothing can be written there";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "cannot write to the folder /proc/traces: No such file or directory");
+  }
 }
 
 }  // namespace
