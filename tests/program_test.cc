@@ -1,0 +1,255 @@
+// The program from its arguments to its exit status, as one process: what it answers, refuses and
+// measures, and what its hooks get. tests/cli has several ranks.
+#include "program/program.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "child.h"
+#include "json.h"
+
+namespace overlapbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Says what it gets.
+class SayingHooks : public ProgramHooks {
+ public:
+  bool Take(const std::string& argument) override { return argument == "--mine"; }
+  void Begin(Progress& progress) override {
+    std::cerr << "begins as rank " << progress.rank() << "\n";
+  }
+  std::unique_ptr<Device> Wrap(std::unique_ptr<Device> device,
+                               const std::function<void()>& abort_links) override {
+    abort_links();
+    std::cerr << "wraps\n";
+    return device;
+  }
+};
+
+struct EndedProgram {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+// Runs the program with these arguments.
+EndedProgram Ended(std::vector<std::string> arguments, Descriptor out = {}) {
+  arguments.insert(arguments.begin(), "program");
+  Child child(
+      [&] {
+        std::vector<char*> words;
+        for (std::string& word : arguments) words.push_back(word.data());
+        SayingHooks hooks;
+        return RunProgram(static_cast<int>(words.size()), words.data(), hooks);
+      },
+      std::move(out));
+  const int status = child.End(std::chrono::seconds(60));
+  return {status, child.Out(), child.Err()};
+}
+
+// With variables of a launcher.
+class RankOfTwo {
+ public:
+  explicit RankOfTwo(int rank) {
+    setenv("OMPI_COMM_WORLD_RANK", std::to_string(rank).c_str(), 1);
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  }
+  ~RankOfTwo() {
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+  }
+  RankOfTwo(const RankOfTwo&) = delete;
+  RankOfTwo& operator=(const RankOfTwo&) = delete;
+};
+
+const std::string kBegins = "begins as rank 0\n";
+const std::string kWraps = kBegins + "wraps\n";
+
+TEST(Program, RefusesBadUsageBeforeMpiStarts) {
+  for (const std::vector<std::string>& bad : std::vector<std::vector<std::string>>{
+           {"--no-such-flag"},
+           {"--budget_ms=x"},
+           {"--benchmark_filter=("},
+           {"--axis=grid"},
+           {"--inject_delay=Delay:x"},
+           {"--backend=host", "--benchmark_out=/no/such/folder/x"}}) {
+    const EndedProgram program = Ended(bad);
+    EXPECT_EQ(program.status, 2) << bad.back();
+    EXPECT_EQ(program.out, "");
+    EXPECT_TRUE(program.err.starts_with("overlapbench: ")) << program.err;
+    EXPECT_EQ(program.err.find('\n'), program.err.size() - 1) << program.err;
+  }
+}
+
+TEST(Program, AnswersWithoutMpi) {
+  const EndedProgram version = Ended({"--version"});
+  EXPECT_EQ(version.status, 0);
+  EXPECT_TRUE(version.out.starts_with("overlapbench ")) << version.out;
+  EXPECT_EQ(version.err, "");
+  const EndedProgram flags = Ended({"--query=flags", "--mine"});
+  EXPECT_EQ(std::pair(flags.status, flags.out + flags.err), std::pair(0, std::string()));
+  EXPECT_EQ(Ended({"--query=flags", "--inject_delay=Delay:x"}).status, 2);
+  {
+    const RankOfTwo other(1);
+    const EndedProgram silent = Ended({"--version"});
+    EXPECT_EQ(std::pair(silent.status, silent.out + silent.err), std::pair(0, std::string()));
+  }
+  const RankOfTwo root(0);
+  EXPECT_EQ(Ended({"--version"}).out, version.out);
+}
+
+// MPI would end them, or each would believe that it is alone.
+TEST(Program, RefusesRanksWithoutMpi) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) unsetenv(name);
+  setenv("SLURM_STEP_ID", "0", 1);
+  setenv("SLURM_NTASKS", "2", 1);
+  for (const int rank : {0, 1}) {
+    setenv("SLURM_PROCID", std::to_string(rank).c_str(), 1);
+    const EndedProgram program = Ended({"--backend=host"});
+    EXPECT_EQ(program.status, 1);
+    const std::string line = "overlapbench: started as rank 0 of 2, but this launcher does not";
+    EXPECT_EQ(program.err.substr(0, line.size()), rank == 0 ? line : "") << rank;
+  }
+  for (const char* name : {"SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_PROCID"}) unsetenv(name);
+}
+
+TEST(Program, ListsWhatIsSelected) {
+  const std::string first = "Compute/Delay/delay_us:100/cache:cold\n";
+  const std::vector<std::string> flags = {"--mine", "--backend=host", "--axis=delay_us=100",
+                                          "--benchmark_filter=^Compute/Delay"};
+  const auto with = [&](const std::string& flag) {
+    auto all = flags;
+    all.push_back(flag);
+    return Ended(all);
+  };
+  const EndedProgram tests = with("--benchmark_list_tests");
+  EXPECT_EQ(tests.status, 0);
+  EXPECT_EQ(tests.out, first);
+  EXPECT_EQ(tests.err, kWraps);
+  const EndedProgram dry = with("--dry_run");
+  EXPECT_EQ(dry.status, 0);
+  EXPECT_TRUE(dry.out.starts_with("Compute/Delay/delay_us:100/cache:cold")) << dry.out;
+  EXPECT_NE(dry.out, first);
+  const EndedProgram axes = with("--list_axes");
+  EXPECT_EQ(axes.status, 0);
+  EXPECT_NE(axes.out.find("\nDelay: "), std::string::npos);
+}
+
+// One line each, as text only: a program may read the rest.
+TEST(Program, SaysWhatCannotRunHere) {
+  const std::vector<std::string> flags = {"--backend=host", "--benchmark_list_tests",
+                                          "--benchmark_filter=^Comm/(AllReduce|DeviceCopy)"};
+  const EndedProgram text = Ended(flags);
+  EXPECT_NE(text.err.find("not available: Comm/AllReduce"), std::string::npos) << text.err;
+  auto json = flags;
+  json.push_back("--benchmark_format=json");
+  EXPECT_EQ(Ended(json).err, kWraps);
+  const EndedProgram none = Ended({"--backend=host", "--benchmark_filter=^Nothing"});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_EQ(none.out, "");
+  EXPECT_TRUE(none.err.starts_with(kWraps + "overlapbench: ")) << none.err;
+  EXPECT_EQ(Ended({"--backend=host", "--benchmark_filter=^Nothing", "--list_axes"}).status, 0);
+}
+
+const std::vector<std::string> kDelay = {
+    "--backend=host",          "--benchmark_filter=^Compute/Delay",
+    "--axis=delay_us=1000",    "--axis=cache=warm",
+    "--budget_ms=20",          "--warmup_ms=1",
+    "--benchmark_format=json", "--no-self-test"};
+
+TEST(Program, MeasuresItsRows) {
+  const EndedProgram program = Ended(kDelay);
+  EXPECT_EQ(program.status, 0) << program.err;
+  const Json document = JsonReader::Read(program.out);
+  ASSERT_EQ(document.At("benchmarks").items.size(), 1U);
+  const Json& row = document.At("benchmarks").items[0];
+  EXPECT_EQ(row.At("name").text, "Compute/Delay/delay_us:1000/cache:warm");
+  const double plain_ms = row.At("real_time").number;
+  EXPECT_GE(plain_ms, 1);
+  EXPECT_EQ(document.At("context").At("self_test").text, "left out");
+  auto delayed = kDelay;
+  delayed.push_back("--inject_delay=Delay:4000");
+  const EndedProgram later = Ended(delayed);
+  EXPECT_EQ(later.status, 0) << later.err;
+  EXPECT_GE(JsonReader::Read(later.out).At("benchmarks").items.at(0).At("real_time").number, 5);
+}
+
+TEST(Program, AResultThatIsNotTakenIsAnError) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--version"}, {"--backend=host", "--benchmark_list_tests"}}) {
+    const EndedProgram program = Ended(flags, Descriptor(open("/dev/full", O_WRONLY | O_CLOEXEC)));
+    EXPECT_EQ(program.status, 1) << flags.back();
+    EXPECT_TRUE(program.err.ends_with("overlapbench: cannot write to standard output\n"))
+        << program.err;
+  }
+}
+
+// The launcher looks for them.
+TEST(Program, GivesItsSigns) {
+  setenv("OVERLAPBENCH_SIGNS", "1", 1);
+  EXPECT_EQ(Ended({"--version"}).err,
+            "\x1e"
+            "ended\n");
+  const std::string list =
+      Ended({"--backend=host", "--benchmark_list_tests", "--benchmark_filter=^Compute/Delay"}).err;
+  EXPECT_EQ(list, kBegins +
+                      "\x1e"
+                      "started\nwraps\n\x1e"
+                      "ended\n");
+  unsetenv("OVERLAPBENCH_SIGNS");
+}
+
+// ---- As the launcher
+
+class LauncherProgramTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(folder_);
+    std::ofstream(folder_ / "mpirun") << "#!/bin/bash\nprintf '%s ' \"$@\"\nexit 7\n";
+    fs::permissions(folder_ / "mpirun", fs::perms::owner_all);
+    setenv("PATH", (folder_.string() + ":" + path_).c_str(), 1);
+  }
+  void TearDown() override {
+    setenv("PATH", path_.c_str(), 1);
+    fs::remove_all(folder_);
+  }
+
+  const std::string path_ = std::getenv("PATH");
+  const fs::path folder_ =
+      fs::path(testing::TempDir()) / ("program_test_" + std::to_string(getpid()));
+};
+
+TEST_F(LauncherProgramTest, StartsMpirunAndTellsItsCaller) {
+  const Descriptor done(open("/tmp", O_TMPFILE | O_RDWR, 0600));
+  const EndedProgram program = Ended(
+      {"--launch=me", "--done=" + std::to_string(done.get()), "--", "--mine", "--backend=host"});
+  EXPECT_EQ(program.status, 7);
+  EXPECT_TRUE(program.out.ends_with(" program --mine --backend=host ")) << program.out;
+  EXPECT_TRUE(program.err.starts_with("me: starting 2 ranks on ")) << program.err;
+  std::array<char, 16> text{};
+  EXPECT_EQ(pread(done.get(), text.data(), text.size(), 0), 5);
+}
+
+TEST_F(LauncherProgramTest, RefusesBadUsageItself) {
+  const EndedProgram flag = Ended({"--launch=me", "--", "--no-such-flag"});
+  EXPECT_EQ(flag.status, 2);
+  EXPECT_TRUE(flag.err.starts_with("overlapbench: ")) << flag.err;
+  EXPECT_EQ(flag.out, "");
+  const EndedProgram ranks = Ended({"--launch=me", "--ranks=0", "--", "--backend=host"});
+  EXPECT_EQ(ranks.status, 2);
+  EXPECT_EQ(ranks.err, "me: --ranks takes a whole number from 1 to 1024, got '0'\n");
+  const EndedProgram own = Ended({"--launch=me", "--speed=1"});
+  EXPECT_EQ(own.status, 1);
+  EXPECT_EQ(own.err, "overlapbench: --launch is for ./bench; it has no '--speed=1'\n");
+}
+
+}  // namespace
+}  // namespace overlapbench
