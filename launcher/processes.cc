@@ -35,7 +35,6 @@ std::optional<Process> ReadProcess(const fs::path& folder) {
   std::getline(file, text, '\0');
   const auto open = text.find('(');
   const auto close = text.rfind(')');
-  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
   std::istringstream numbers(text.substr(0, open) + text.substr(close + 1));
   Process process;
   char state = 0;

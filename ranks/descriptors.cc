@@ -114,7 +114,8 @@ bool DescriptorSocket::Receive(std::vector<Descriptor>& descriptors) const {
   pollfd waiting{descriptor_.get(), POLLIN, 0};
   if (poll(&waiting, 1, kPatience_ms) <= 0) return false;
   Message message;
-  const ssize_t size = recvmsg(descriptor_.get(), message.header(), MSG_CMSG_CLOEXEC);
+  // MSG_TRUNC: the size that was sent.
+  const ssize_t size = recvmsg(descriptor_.get(), message.header(), MSG_CMSG_CLOEXEC | MSG_TRUNC);
   if (size < 0) {
     if (errno == EAGAIN || errno == EINTR) return false;
     ThrowErrno("recvmsg");

@@ -43,10 +43,22 @@ void Poll(const std::function<void()>& look) {
   while (std::chrono::steady_clock::now() < deadline) look();
 }
 
+// What another rank has said at its end, within some seconds.
+std::string LastWords(const Ranks& ranks) {
+  const auto deadline = std::chrono::steady_clock::now() + 5s;
+  std::string said;
+  while (said.empty() && std::chrono::steady_clock::now() < deadline) said = ranks.LastWords();
+  return said;
+}
+
 TEST(Ending, IsHeardInEveryKindOfWait) {
   Ranks& ranks = TestRanks();
   if (ranks.size() == 1) GTEST_SKIP() << "needs a second rank";
   ranks.Barrier("the start of the test");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(ranks.LastWords(), "") << "there are none yet";
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 90ms) << "they may be on their way";
+  ranks.Barrier("the end of the wait");
   const bool ends = ranks.rank() == ranks.size() - 1;
   if (ends) {
     std::this_thread::sleep_for(100ms);
@@ -56,6 +68,7 @@ TEST(Ending, IsHeardInEveryKindOfWait) {
     EXPECT_EQ(ranks.LastWords(), "") << "its own words are no news";
   } else {
     EXPECT_NO_THROW(ranks.CheckLinks());
+    EXPECT_EQ(LastWords(ranks), "the disk is full [rank of the test]");
     Heard of_a_thread;
     std::thread stream([&] { of_a_thread = Hear([&] { Poll([&] { ranks.ThrowIfEnding(); }); }); });
     ExpectTheReason(Hear([&] { ranks.Barrier("a rank that has ended"); }));

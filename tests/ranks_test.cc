@@ -2,15 +2,22 @@
 // noticed.
 #include "ranks/ranks.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <span>
 #include <thread>
 
 #include "comm/communicator.h"
@@ -321,6 +328,60 @@ TEST(DescriptorSocket, TakesMessagesOfItsOwnUserOnly) {
   EXPECT_TRUE(socket.Receive(descriptors));
   EXPECT_TRUE(descriptors[0].empty());
   EXPECT_FALSE(socket.Receive(descriptors)) << "it was the last";
+}
+
+// Sends bytes and descriptors to a socket, as any process may.
+void SendRaw(const std::string& name, std::span<const int> bytes, int descriptors) {
+  const Descriptor sender(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  name.copy(to.sun_path + 1, sizeof(to.sun_path) - 1);
+  iovec part{const_cast<int*>(bytes.data()), bytes.size_bytes()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> space{};
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  msghdr header{&to, length, &part, 1, nullptr, 0, 0};
+  if (descriptors > 0) {
+    header.msg_control = space.data();
+    header.msg_controllen = CMSG_SPACE(descriptors * sizeof(int));
+    cmsghdr* const control = CMSG_FIRSTHDR(&header);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(descriptors * sizeof(int));
+    const std::array<int, 2> both = {sender.get(), sender.get()};
+    std::memcpy(CMSG_DATA(control), both.data(), descriptors * sizeof(int));
+  }
+  ASSERT_GE(sendmsg(sender.get(), &header, 0), 0) << std::strerror(errno);
+}
+
+long OpenDescriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
+TEST(DescriptorSocket, DropsWhatNoRankSendsAndKeepsNothingOfIt) {
+  const DescriptorSocket socket;
+  std::vector<Descriptor> descriptors(2);
+  struct Case {
+    std::vector<int> bytes;
+    int descriptors;
+    bool dropped;
+  };
+  for (const auto& [bytes, count, dropped] : std::vector<Case>{{{0}, 0, true},
+                                                               {{0}, 2, true},
+                                                               {{0, 0}, 1, true},
+                                                               {{-1}, 1, true},
+                                                               {{2}, 1, true},
+                                                               {{}, 1, true},
+                                                               {{0}, 1, false},
+                                                               {{1}, 1, false}}) {
+    const long before = OpenDescriptors();
+    SendRaw(socket.name(), bytes, count);
+    EXPECT_EQ(socket.Receive(descriptors), dropped) << testing::PrintToString(bytes) << count;
+    EXPECT_EQ(OpenDescriptors() - before, dropped ? 0 : 1);
+  }
+  EXPECT_FALSE(descriptors[0].empty());
+  EXPECT_FALSE(descriptors[1].empty());
+  EXPECT_EQ(fcntl(descriptors[0].get(), F_GETFD), FD_CLOEXEC);
 }
 
 TEST_F(RanksTest, ADescriptorThatCannotBeSentIsAnErrorOnAll) {

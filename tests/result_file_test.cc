@@ -139,6 +139,18 @@ TEST_F(ResultFileTest, LinesAreAppendedInPlace) {
   EXPECT_EQ(Read(path_), "a,b\n1,2\n3,4\n# going on\n");
   fs::remove(path_);
   EXPECT_THROW(file.Append("5,6\n", ""), Error) << "it would be lost";
+  std::ofstream(path_) << "another program's";
+  EXPECT_THROW(file.Append("5,6\n", ""), Error);
+  EXPECT_EQ(Read(path_), "another program's");
+}
+
+TEST_F(ResultFileTest, HasThePermissionsOfANewFile) {
+  const mode_t before = umask(022);
+  ResultFile(path_).Append("1", "");
+  umask(before);
+  struct stat made{};
+  stat(path_.c_str(), &made);
+  EXPECT_EQ(made.st_mode & 07777, 0644U);
 }
 
 TEST_F(ResultFileTest, KeepsThePermissionsOfAnEarlierResult) {

@@ -142,17 +142,22 @@ TEST_F(SupervisorTest, AJobThatFailsLeavesNothingOfMpirun) {
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
-// Nor has it a terminal to read from, or to receive Ctrl-C.
-TEST_F(SupervisorTest, MpirunHasNoDescriptorsOfTheLauncher) {
+// Nor has it a terminal to read from, or to receive Ctrl-C. ./bench ignores some signals.
+TEST_F(SupervisorTest, MpirunHasNoDescriptorsAndNoSignalsOfTheLauncher) {
+  for (const int signal : {SIGUSR2, SIGALRM}) std::signal(signal, SIG_IGN);
   const EndedJob told = Supervised(R"(
       read -r line || echo no input
       pipes=0
       for fd in /proc/$$/fd/*; do [[ $fd -ef /dev/fd/1 || $fd -ef /dev/fd/2 ]] && ((++pipes)); done
       echo $pipes ends of pipes
       read -r _ _ _ parent group _ </proc/$$/stat; [[ $group == $$ ]] && echo own group
-      while read -r name value; do [[ $name == SigBlk: ]] && echo $value; done </proc/$$/status
+      while read -r name value; do
+        [[ $name == SigBlk: ]] && echo $value
+        [[ $name == SigIgn: ]] && echo $((0x$value & 0x37803a00))
+      done </proc/$$/status
       kill -USR2 $$; echo not reached)");
-  EXPECT_EQ(told.out, "no input\n2 ends of pipes\nown group\n0000000000000000\n");
+  EXPECT_EQ(told.out, "no input\n2 ends of pipes\nown group\n0000000000000000\n0\n");
+  for (const int signal : {SIGUSR2, SIGALRM}) std::signal(signal, SIG_DFL);
   EXPECT_EQ(told.status, 128 + SIGUSR2);
 }
 
