@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -234,6 +236,78 @@ TEST_P(MlpCheckTest, EndToEndRefusesTrainingThatSkippedAStep) {
   Tensors fewer = RightTensors({kSmall.dim, kSmall.layers, kSmall.batch, kSmall.steps - 1});
   EXPECT_EQ(Verify(fewer, nullptr).fault, "") << "each stage of its last step is right";
   EXPECT_NE(Verify(fewer, &trained_).fault, "");
+}
+
+// ---- What is allowed
+
+// With errors of the terms of 32 values, which is the batch.
+constexpr double kUnit = 0x1p-24 + 0x1p-24 * 5.656854249492381;  // sqrt(32)
+constexpr int kSamples = 64;
+constexpr std::uint32_t kSampleSeed = 97;
+
+TEST_P(MlpCheckTest, ToleratesWhatTheRoundingsOfAStageOrOfTheTrainingAddUpTo) {
+  EXPECT_DOUBLE_EQ(Verify(tensors_, nullptr).tolerance, kUnit);
+  EXPECT_DOUBLE_EQ(Verify(tensors_, &trained_).tolerance, kUnit * std::sqrt(2 * (4 * 3 + 2)));
+}
+
+// The last layer's outputs are 1 % too large.
+TEST_P(MlpCheckTest, AStagesErrorIsRelativeToItsSizeAndTheRootMeanSquare) {
+  const long first = (kSmall.layers - 1) * kSmall.row_count();
+  std::vector<double> right;
+  double squares = 0;
+  for (int sample = 0; sample < kSamples; ++sample) {
+    const long row = Random(kSampleSeed, 2L * sample) % kSmall.batch;
+    const long column = Random(kSampleSeed, 2L * sample + 1) % kSmall.dim;
+    right.push_back(tensors_.z[first + row * kSmall.dim + column]);
+    squares += right.back() * right.back();
+  }
+  for (std::size_t i = first; i < tensors_.z.size(); ++i) tensors_.z[i] *= 1.01F;
+  double worst = 0;
+  for (const double value : right)
+    worst = std::max(
+        worst, 0.01 * std::abs(value) / (3 * (std::sqrt(squares / kSamples) + std::abs(value))));
+  const Verdict verdict = Verify(tensors_, nullptr);
+  EXPECT_NEAR(verdict.max_rel_err, worst, 1e-3 * worst);
+  EXPECT_EQ(verdict.fault.find("Z of layer 2 differs from its stage by "), 0U) << verdict.fault;
+}
+
+// The same of one layer's updated biases, which may be off by one rounding each.
+TEST_P(MlpCheckTest, AnUpdatesErrorIsRelativeToItsRounding) {
+  const long first = kSmall.weight_count() + kSmall.dim;  // of layer 1
+  double worst = 0;
+  for (int sample = 0; sample < kSamples; ++sample) {
+    const long i = first + Random(kSampleSeed, sample) % kSmall.dim;
+    const double right = tensors_.updated[i];
+    const double allowed = 1.01 * kUnit * std::abs(right) + 0x1p-25 +
+                           0x1p-23 * std::abs(double{tensors_.parameters[i]});
+    worst = std::max(worst, 0.01 * std::abs(right) / allowed);
+  }
+  for (long i = first; i < first + kSmall.dim; ++i) tensors_.updated[i] *= 1.01F;
+  const Verdict verdict = Verify(tensors_, nullptr);
+  EXPECT_NEAR(verdict.max_rel_err, worst * kUnit, 1e-3 * worst * kUnit);
+  EXPECT_EQ(verdict.fault.find("updated b of layer 1 "), 0U) << verdict.fault;
+}
+
+// An element that no stage's sample has may be off by six times what is allowed for all together.
+TEST_P(MlpCheckTest, OneElementMayBeOffBySixTimesTheTolerance) {
+  std::set<long> sampled;
+  for (int sample = 0; sample < kSamples; ++sample)
+    sampled.insert(Random(kSampleSeed, 2L * sample) % kSmall.batch * kSmall.dim +
+                   Random(kSampleSeed, 2L * sample + 1) % kSmall.dim);
+  long place = 0;
+  while (sampled.contains(place)) ++place;
+  const Doubles& right = trained_.last.input_gradient;
+  double squares = 0;
+  for (const double value : right) squares += value * value;
+  const double rms = std::sqrt(squares / static_cast<double>(right.size()));
+  const double allowed = kUnit * std::sqrt(28.0);
+  const double most = 6 * allowed * (rms + std::abs(right[place]));
+  for (const double times : {0.95, 1.05}) {
+    tensors_.dz[place] = static_cast<float>(right[place] + times * most);
+    const Verdict verdict = Verify(tensors_, &trained_);
+    EXPECT_EQ(verdict.fault.empty(), times < 1) << verdict.fault;
+    EXPECT_NEAR(verdict.max_rel_err, times * most / std::sqrt(squares), 0.05 * allowed);
+  }
 }
 
 }  // namespace
