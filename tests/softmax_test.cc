@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends.h"
+#include "kernels/float_io.h"
 #include "kernels/softmax_oracle.h"
 #include "kernels/softmax_regimes.h"
 #include "workload/data.h"
@@ -65,6 +66,45 @@ TEST(SoftmaxOracle, MeasuresErrors) {
   const std::vector<float> got = {0.5F, 0.6F};
   SoftmaxError({0.5, 0.5}, got.data(), Element::kFloat32, &worst);
   EXPECT_EQ(worst, 1);
+}
+
+// What is too small for the type to hold exactly is no error, and no part of a larger one.
+TEST(SoftmaxOracle, ForgivesTheResolutionOfTheType) {
+  struct Resolution {
+    Element element;
+    double resolution;
+  };
+  for (const auto& [element, resolution] : {Resolution{Element::kFloat16, 0x1p-24},
+                                            {Element::kBfloat16, 0x1p-125},
+                                            {Element::kFloat32, 0x1p-125}}) {
+    const auto error = [&](double expected, double got) {
+      std::uint32_t stored = 0;
+      StoreRounded(&stored, 0, element, static_cast<float>(got));
+      return SoftmaxError({expected}, &stored, element, nullptr);
+    };
+    EXPECT_EQ(error(0, resolution), 0) << ToString(element);
+    EXPECT_EQ(error(0, 2 * resolution), kInfinity) << ToString(element);
+    EXPECT_DOUBLE_EQ(error(2 * resolution, 4 * resolution), 0.5) << ToString(element);
+    EXPECT_DOUBLE_EQ(error(4 * resolution, 2 * resolution), 0.25) << ToString(element);
+  }
+}
+
+// With inputs in a range of 2, as derived in softmax_oracle.cc.
+TEST(SoftmaxOracle, ToleratesTheRoundingsOfAMethod) {
+  constexpr double kOfSum = (2 * (3 * 2 + 4) + 256 + 10 + 3) * 0x1p-24;
+  for (const auto& [element, unit] :
+       {std::pair(Element::kFloat32, 0x1p-24), std::pair(Element::kFloat16, 0x1p-11),
+        std::pair(Element::kBfloat16, 0x1p-8)}) {
+    using enum SoftmaxRounding;
+    EXPECT_DOUBLE_EQ(SoftmaxTolerance(kResult, element, 2), kOfSum + unit);
+    EXPECT_DOUBLE_EQ(SoftmaxTolerance(kExponentials, element, 2), kOfSum + 2 * unit);
+    EXPECT_DOUBLE_EQ(SoftmaxTolerance(kSteps, element, 2), kOfSum + (1 + 2 * 3) * unit);
+    for (const SoftmaxVariant variant : kVariants) {
+      const bool rounds_steps = variant == SoftmaxVariant::kUnfused;
+      EXPECT_EQ(SoftmaxTolerance(variant, element, 2),
+                SoftmaxTolerance(rounds_steps ? kSteps : kResult, element, 2));
+    }
+  }
 }
 
 // ---- the variants
