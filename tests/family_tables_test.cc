@@ -9,6 +9,7 @@
 //                                     its cost, and the lane of the run of it alone
 //     run   pattern                   gated, and timed as a whole, unless it says otherwise
 //       comm p2   2:sum[0/3]<1        a lane of priority 2; its step 2, part 0 of 3, waits for 1
+//     within update 1e-05 ...         what the works' own checks tolerate
 //     row   speedup 1.2 ...           the counters of made-up samples
 //
 // A step waits for those behind <, the host that enqueues it for those behind ^. It meets the step
@@ -204,7 +205,58 @@ std::vector<Work> WorksOf(const std::vector<TheRun>& runs) {
   return works;
 }
 
-// What one work of it costs, if this machine can make it.
+// ---- Costs and tolerances, of works that this machine can make
+
+// A workload that notes what its verdict tolerates.
+class Noting : public Workload {
+ public:
+  Noting(std::unique_ptr<Workload> workload, double& tolerance)
+      : workload_(std::move(workload)), tolerance_(tolerance) {}
+  void Connect() override { workload_->Connect(); }
+  [[nodiscard]] Cost cost() const override { return workload_->cost(); }
+  void Reset(Stream& stream) override { workload_->Reset(stream); }
+  void PoisonResult(Stream& stream) override { workload_->PoisonResult(stream); }
+  void Enqueue(Stream& stream) override { workload_->Enqueue(stream); }
+  void EnqueuePart(Stream& stream, const Part& part) override {
+    workload_->EnqueuePart(stream, part);
+  }
+  [[nodiscard]] bool enqueue_waits() const override { return workload_->enqueue_waits(); }
+  Verdict Verify(Stream& stream) override {
+    const Verdict verdict = workload_->Verify(stream);
+    tolerance_ = std::max(tolerance_, verdict.tolerance);
+    return verdict;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override {
+    return workload_->Fingerprint();
+  }
+
+ private:
+  std::unique_ptr<Workload> workload_;
+  double& tolerance_;
+};
+
+// What the works of some runs tolerate when a session verifies them; exact results are left out.
+std::string ShownTolerances(const Machine& machine, std::vector<TheRun> runs) {
+  std::map<std::string, double> tolerances;
+  for (const Work& work : WorksOf(runs)) {
+    WorkPlan noting = *work;
+    noting.make = [work, &tolerance = tolerances[work->name]] {
+      return std::make_unique<Noting>(work->make(), tolerance);
+    };
+    const Work replacement = std::make_shared<const WorkPlan>(std::move(noting));
+    for (TheRun& run : runs) run.schedule = run.schedule.With(work, replacement);
+  }
+  const Settings settings = Settings().With("cache", "warm").With("cadence", "isolated");
+  Session session(machine, {"", settings, [&](const Settings&) { return runs; }, {}});
+  session.SetUp(true);
+  std::string text;
+  for (const auto& [work, tolerance] : tolerances)
+    if (tolerance > 0)
+      text += fmt::format("{} {} {:.6g}", text.empty() ? "" : ",", work, tolerance);
+  return text.empty() ? "" : "  within" + text + "\n";
+}
+
+// What one work of it costs.
 std::string ShownCost(const Work& work) {
   const Cost cost = work->make()->cost();
   std::string text;
@@ -298,7 +350,7 @@ ShownRow Show(Backend backend, const Scenario& scenario, const Values& values, b
   for (const Work& work : WorksOf(runs)) shown.lines.push_back(ShownWork(work, runs, on_host));
   for (const TheRun& run : runs)
     if (!IsAlone(run)) shown.lines.push_back(ShownRun(run));
-  if (reports) shown.report = ShownReport(row, runs);
+  if (reports) shown.report = ShownTolerances(row.machine(), runs) + ShownReport(row, runs);
   return shown;
 }
 

@@ -166,6 +166,7 @@ class ScenarioReport {
                      .report = scenario_.report,
                      .prioritizes_comm = scenario_.prioritizes_comm});
   }
+  [[nodiscard]] const Machine& machine() const { return machine_; }
   // Why a row that was reported is invalid, whatever it says of itself; "" where it is not.
   [[nodiscard]] const std::string& knob_fault() const { return session_->knob_fault(); }
   // Why there is no row of these settings; "" where there is.
