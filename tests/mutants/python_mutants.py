@@ -4,6 +4,7 @@
     tests/mutants/python_mutants.py                         40 of each module, the same every time
     tests/mutants/python_mutants.py --seed 2 --sample 15    others, and fewer
     tests/mutants/python_mutants.py 'overlapbench.judge.*' --sample 1000    all of such names
+    tests/mutants/python_mutants.py 'overlapbench.traces.*' --tests test_trace    with few tests
 
 [tool.mutmut] in pyproject.toml says which modules are mutated, and which tests may notice. For each
 mutant the tests that reach its function run, the quickest first, until one fails. Each run starts
@@ -102,19 +103,30 @@ def undecorated(text: str) -> str:
     return "".join(lines)
 
 
-def lay_out(root: Path, place: Path) -> None:
+def lay_out(root: Path, place: Path, tests: str = "") -> None:
     """Make the folder that mutmut works in; it runs the tests in mutants/, beside the mutants."""
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(root / "tools", place / "src", ignore=shutil.ignore_patterns("__pycache__"))
     for path in (place / "src").rglob("*.py"):
         path.write_text(undecorated(path.read_text(encoding="utf-8")), encoding="utf-8")
-    (place / "pyproject.toml").symlink_to(root / "pyproject.toml")
+    settings = (root / "pyproject.toml").read_text(encoding="utf-8")
+    (place / "pyproject.toml").write_text(with_tests(settings, tests), encoding="utf-8")
     tree = place / "mutants"
     tree.mkdir()
     (tree / "tools").symlink_to("src")
     for path in root.iterdir():
         if path.name not in _OWN and not path.name.startswith("."):
             (tree / path.name).symlink_to(path)
+
+
+def with_tests(settings: str, regex: str) -> str:
+    """Leave out of [tool.mutmut] the test files whose names do not match."""
+
+    def keeps(line: str) -> bool:
+        file = re.fullmatch(r' *"tests/tools/(\w+)\.py",\n', line)
+        return file is None or bool(re.search(regex, file[1]))
+
+    return "".join(filter(keeps, settings.splitlines(keepends=True)))
 
 
 def mutmut(place: Path, *arguments: str) -> str:
@@ -168,8 +180,10 @@ def _area(name: str) -> str:
     return ".".join(name.split(".")[:2])
 
 
-def try_all(place: Path, patterns: Sequence[str], sample: int, seed: int) -> dict[str, str]:
-    lay_out(ROOT, place)
+def try_all(
+    place: Path, patterns: Sequence[str], sample: int, seed: int, tests: str = ""
+) -> dict[str, str]:
+    lay_out(ROOT, place, tests)
     mutmut(place, "run", _FIRST)  # makes all mutants, and notes which test reaches which function
     names = list(read_verdicts(mutmut(place, "results", "--all", "true")))
     chosen = choose(names, patterns, sample, seed)
@@ -202,9 +216,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--sample", type=int, default=40, metavar="N", help="of each module")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="draws another sample")
+    parser.add_argument(
+        "--tests", default="", metavar="REGEX", help="only test files with such names"
+    )
     given = parser.parse_args(arguments)
     try:
-        text, good = summary(try_all(_PLACE, given.names, given.sample, given.seed))
+        found = try_all(_PLACE, given.names, given.sample, given.seed, given.tests)
+        text, good = summary(found)
     except (OSError, RuntimeError) as error:
         print(f"python_mutants.py: {error}", file=sys.stderr)
         return 1
