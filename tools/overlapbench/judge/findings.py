@@ -104,7 +104,9 @@ class Finding:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the interval of `relative`, the low one first."""
+        """The ends of the interval of `relative`, the low one first; NaN if they are unknown."""
+        if math.isinf(self.reach):
+            return math.nan, math.nan
         ends = (natural(self.counter, self.change + sign * self.reach) for sign in (-1, 1))
         low, high = sorted(ends)
         return low, high
@@ -137,7 +139,9 @@ def find(
         with np.errstate(over="ignore"):
             floor = np.fmax(least, np.expm1(reach))
             detectable = [
-                np.expm1(estimates.detectable(reach, error, found.freedom, np.log1p(least), power))
+                np.expm1(
+                    estimates.detectable(error, found.freedom, figures, np.log1p(least), power)
+                )
                 for power in estimates.POWERS
             ]
         for i in np.flatnonzero(found.measured | found.gone).tolist():

@@ -111,9 +111,7 @@ def interval(finding: Finding) -> str:
     """Write a confidence interval of the figures, low end first."""
     low, high = finding.interval
     if math.isnan(low):
-        return ""
-    if math.isinf(finding.reach):
-        return "unknown"
+        return "" if math.isnan(finding.change) else "unknown"
     ends = (
         f"{100 * end:+.{1 if end < 1 else 0}f}" if end < VAST else _ABOVE for end in (low, high)
     )
