@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import samples
-from overlapbench.judge.database import Machine, Run
+from overlapbench.judge.history import Machine, Run
 from overlapbench.judge.series import Point, Series
 from overlapbench.reading.counters import TIME, stored_table
 from overlapbench.statistics.distributions import Array
@@ -69,12 +69,12 @@ def noise(runs: int, seed: int, deviation: float = 0.01, outliers: float = 0.02)
 
 
 def series(values: Sequence[float], metric: str = TIME) -> Series:
-    """Make a series as the database would give it."""
+    """Make a series as the history would give it."""
     machine = Machine((("GPU", "NVIDIA H200"),))
     points = (
         Point(
-            Run(i + 1, f"{START + timedelta(days=i):%Y-%m-%dT%H:%M:%S+00:00}", revision(i),
-                "node1", machine, f"{i}.json", "", 1, 0),
+            Run(f"{i}.json", f"{START + timedelta(days=i):%Y-%m-%dT%H:%M:%S+00:00}", revision(i),
+                "node1", machine, "", (), i + 1),
             float(value),
             float(value),
         )

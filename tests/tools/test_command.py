@@ -19,7 +19,7 @@ from overlapbench import cli, installation
 from overlapbench.cli import commands
 from overlapbench.cli.commands import COMMANDS
 from overlapbench.judge.baseline import read_baseline
-from overlapbench.judge.database import open_history
+from overlapbench.judge.history import open_history
 from overlapbench.measurement.interface import MeasureError, load_library
 from overlapbench.output import ResultError
 

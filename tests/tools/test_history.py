@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -24,11 +25,9 @@ import histories
 import launches
 import samples
 from overlapbench.cli import compare, history
-from overlapbench.judge import schema
-from overlapbench.judge.changes import find_changes
-from overlapbench.judge.database import Machine, machine_of, open_history
-from overlapbench.judge.record import parse_record, read_records
-from overlapbench.judge.series import Selection, read_series
+from overlapbench.judge.history import SCRIPT, Machine, Run, open_history
+from overlapbench.judge.record import parse_run, read_runs
+from overlapbench.judge.series import find_changes, read_series
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME, stored_table
 from samples import Json
@@ -67,6 +66,12 @@ def refusal(capsys: Capture, *arguments: str | Path) -> str:
     assert captured.out == ""
     assert line.startswith("overlapbench history: ")
     return line.removeprefix("overlapbench history: ")
+
+
+def stored() -> list[Run]:
+    """Return the runs of history.sqlite in the current folder."""
+    with open_history(Path("history.sqlite")) as opened:
+        return opened.runs()
 
 
 def dated(day: int, *rows: Json, **context: str) -> Json:
@@ -126,8 +131,7 @@ def test_repetitions_are_their_median(folder: Path) -> None:
     rows = [samples.row(name, i, busbw_GBps=rate, real_time=rate) for i, rate in enumerate(rates)]
     aggregate = samples.row(name, run_type="aggregate", busbw_GBps=7.0)
     add(dated(1, *rows, aggregate))
-    with open_history(Path("history.sqlite")) as database:
-        (measured,) = database.measured_in(1)
+    (measured,) = stored()[0].measured
     assert (measured.repetitions, measured.problem) == (3, "")
     assert measured.figures == {"time": 2.0, "busbw_GBps": 2.0}
 
@@ -143,11 +147,13 @@ def test_any_result_comes_back(times: dict[int, float]) -> None:
     text = json.dumps(launches.launch(expected))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "history.sqlite"
-        with open_history(path, create=True) as database:
-            assert database.add([parse_record("run.json", text)]) == [(1, True)]
-        with open_history(path) as database:
-            assert database.document(1).decode() == text
-            found = {m.benchmark: m.figures["time"] for m in database.measured_in(1)}
+        with open_history(path, create=True) as opened:
+            assert opened.add([(text, parse_run("run.json", text))]) == [(1, True)]
+        with open_history(path) as opened:
+            (run,) = opened.runs()
+            assert opened.document(run).decode() == text
+            assert run == dataclasses.replace(parse_run("run.json", text), id=1)
+    found = {m.benchmark: m.figures["time"] for m in run.measured}
     assert found == expected
 
 
@@ -169,16 +175,14 @@ def test_list_shows_runs_in_the_order_of_time(folder: Path, capsys: Capture) -> 
 
 def test_runs_of_the_same_second_stand_as_they_were_added(folder: Path) -> None:
     add(*(dated(1, A | {"real_time": 1.0 + i}) for i in range(5)))
-    with open_history(Path("history.sqlite")) as database:
-        assert [run.id for run in database.runs()] == [1, 2, 3, 4, 5]
+    assert [run.id for run in stored()] == [1, 2, 3, 4, 5]
 
 
 def test_time_is_compared_in_utc(folder: Path) -> None:
     times = ("2026-03-01T12:00:00+02:00", "2026-03-01T11:00:00+00:00", "2026-03-01T04:00:00-05:00")
     add(*(samples.document([A], date=time) for time in times))
-    with open_history(Path("history.sqlite")) as database:
-        assert [run.id for run in database.runs()] == [3, 1, 2]
-        assert database.runs()[0].date == "2026-03-01T09:00:00+00:00"
+    assert [run.id for run in stored()] == [3, 1, 2]
+    assert stored()[0].date == "2026-03-01T09:00:00+00:00"
 
 
 @pytest.mark.parametrize(
@@ -209,20 +213,18 @@ def test_filters_choose_runs(
 def test_a_pattern_chooses_benchmarks_wherever_they_stand(folder: Path) -> None:
     names = ["Compute/Gemm/n:1024", "Compute/Softmax/n:2", "Compute/Gemm/n:3"]
     add(dated(1, *map(samples.row, names)))
-    with open_history(Path("history.sqlite")) as database:
-        for pattern, chosen in (
-            ("*Softmax*", names[1:2]),
-            ("*/Gemm/*", names[::2]),
-            ("*:1K", names[:1]),
-        ):
-            found = read_series(database, Selection(), pattern, TIME_MS)
-            assert [one.benchmark for one in found] == chosen
+    for pattern, chosen in (
+        ("*Softmax*", names[1:2]),
+        ("*/Gemm/*", names[::2]),
+        ("*:1K", names[:1]),
+    ):
+        found = read_series(stored(), pattern, TIME_MS)
+        assert [one.benchmark for one in found] == chosen
 
 
 def test_a_revision_can_be_given(folder: Path) -> None:
     add(dated(1), options=("--revision", "v1.2"))
-    with open_history(Path("history.sqlite")) as database:
-        assert database.runs()[0].revision == "v1.2"
+    assert stored()[0].revision == "v1.2"
 
 
 def plain(host: str, day: int) -> Json:
@@ -240,15 +242,13 @@ def plain(host: str, day: int) -> Json:
 )
 def test_a_series_never_mixes_machines(field: str, folder: Path) -> None:
     add(dated(1), dated(2, **{field: "host" if field == "backend" else "other"}), dated(3))
-    with open_history(Path("history.sqlite")) as database:
-        series = list(read_series(database, Selection(), "*", TIME_MS))
+    series = list(read_series(stored(), "*", TIME_MS))
     assert sorted([point.run.id for point in part.points] for part in series) == [[1, 3], [2]]
 
 
 def test_a_series_continues_across_named_fields(folder: Path) -> None:
     add(dated(1, driver_version="1"), dated(2, driver_version="2"))
-    with open_history(Path("history.sqlite")) as database:
-        (series,) = read_series(database, Selection(), "*", TIME_MS, ("driver",))
+    (series,) = read_series(stored(), "*", TIME_MS, ("driver",))
     assert [point.run.id for point in series.points] == [1, 2]
 
 
@@ -256,9 +256,8 @@ def test_gpu_results_are_told_apart_by_host(folder: Path) -> None:
     """Four nodes in turn are four series, which differ by a constant."""
     rows = [A | {"real_time": 1.0 + 0.05 * (day % 4)} for day in range(24)]
     add(*(dated(day + 1, row, host_name=f"node{day % 4}") for day, row in enumerate(rows)))
-    with open_history(Path("history.sqlite")) as database:
-        series = list(read_series(database, Selection(), "*", TIME_MS))
-        (joined,) = read_series(database, Selection(), "*", TIME_MS, ("host",))
+    series = list(read_series(stored(), "*", TIME_MS))
+    (joined,) = read_series(stored(), "*", TIME_MS, ("host",))
     assert [len({point.value for point in part.points}) for part in series] == [1] * 4
     assert len(joined.points) == 24
     assert find_changes(joined) == []
@@ -266,16 +265,15 @@ def test_gpu_results_are_told_apart_by_host(folder: Path) -> None:
 
 def test_a_machine_is_written_without_what_is_usual() -> None:
     context = {"backend": "cuda", "device": "H200", "ranks": "2", "hosts": "n1", "gate": "on"}
-    machine = Machine(tuple(machine_of(context | {"num_cpus": 8}).items()))
+    machine = Machine.of(context | {"num_cpus": 8})
     assert str(machine) == "cuda, H200, ranks 2, host n1"
-    other = Machine(tuple(machine_of(context | {"gate": "off", "env_NCCL_ALGO": "Tree"}).items()))
+    other = Machine.of(context | {"gate": "off", "env_NCCL_ALGO": "Tree"})
     assert str(other) == "cuda, H200, ranks 2, host n1, gate off, NCCL_ALGO=Tree"
 
 
 def test_plain_files_are_told_apart_by_host(folder: Path) -> None:
     add(plain("node1", 1), plain("node2", 2), plain("node1", 3))
-    with open_history(Path("history.sqlite")) as database:
-        series = list(read_series(database, Selection(), "BM_*", TIME_MS))
+    series = list(read_series(stored(), "BM_*", TIME_MS))
     assert {str(part.machine): len(part.points) for part in series} == {
         "host node1": 2,
         "host node2": 1,
@@ -309,15 +307,13 @@ def test_a_plain_file_has_the_times_that_comparisons_see(
     entries: list[Json], expected_ms: list[float], folder: Path
 ) -> None:
     add(plain("node1", 1) | {"benchmarks": entries})
-    with open_history(Path("history.sqlite")) as database:
-        series = list(read_series(database, Selection(), "BM_Copy/8", TIME_MS))
+    series = list(read_series(stored(), "BM_Copy/8", TIME_MS))
     assert [point.value for part in series for point in part.points] == expected_ms
 
 
 def test_rows_with_a_problem_are_in_no_series(folder: Path) -> None:
     add(dated(1), dated(2, A | {"valid": 0.0}), dated(3, A | {"error_occurred": True}))
-    with open_history(Path("history.sqlite")) as database:
-        (series,) = read_series(database, Selection(), "*", TIME_MS)
+    (series,) = read_series(stored(), "*", TIME_MS)
     assert [point.run.id for point in series.points] == [1]
 
 
@@ -392,22 +388,20 @@ def test_two_can_add_at_once(folder: Path) -> None:
     command = [*samples.PROGRAM, "history", "add"]
     halves = [subprocess.Popen([*command, *part]) for part in (files[:8], files[4:])]
     assert [process.wait() for process in halves] == [0, 0]
-    with open_history(Path("history.sqlite")) as database:
-        assert len(database.runs()) == 12
-        assert sum(run.benchmarks for run in database.runs()) == 12 * 3
+    assert [len(run.measured) for run in stored()] == [3] * 12
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from overlapbench.judge.database import open_history
-from overlapbench.judge.record import read_records
-def records():
-    yield read_records(sys.argv[1:2])[0]
+from overlapbench.judge.history import open_history
+from overlapbench.judge.record import read_runs
+def files():
+    yield read_runs(sys.argv[1:2])[0]
     os.kill(os.getpid(), signal.SIGKILL)
-with open_history(Path("history.sqlite"), create=True) as database:
-    database._connection.execute("PRAGMA cache_size = 10")  # so that pages reach the file early
-    database.add(records())
+with open_history(Path("history.sqlite"), create=True) as opened:
+    opened._connection.execute("PRAGMA cache_size = 10")  # so that pages reach the file early
+    opened.add(files())
 """
 
 
@@ -421,12 +415,9 @@ def test_a_killed_add_leaves_nothing(folder: Path) -> None:
     )
     assert done.returncode == -signal.SIGKILL
     assert Path("history.sqlite-journal").exists()  # it was in the middle
-    with open_history(Path("history.sqlite")) as database:
-        assert [run.id for run in database.runs()] == [1]
-        assert database.benchmarks() == [A["run_name"]]
+    assert [run.id for run in stored()] == [1]
     assert run("add", "large.json") == 0
-    with open_history(Path("history.sqlite")) as database:
-        assert [run.benchmarks for run in database.runs()] == [1, 2000]
+    assert [len(run.measured) for run in stored()] == [1, 2000]
 
 
 # ---- refusals
@@ -471,8 +462,8 @@ def make_foreign(path: Path) -> None:
 
 def make_newer(path: Path) -> None:
     connection = sqlite3.connect(path)
-    connection.executescript(schema.SCRIPT)
-    connection.execute("PRAGMA user_version = 2")
+    connection.executescript(SCRIPT)
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
 
 
@@ -486,7 +477,7 @@ def make_newer(path: Path) -> None:
         (make_foreign, "an SQLite database, but not a history of overlapbench"),
         (
             make_newer,
-            "tables of version 2, but this overlapbench reads 1: use the one that made it",
+            "tables of version 3, but this overlapbench reads 2: use the one that made it",
         ),
         (lambda path: path.mkdir(), "cannot be opened: it is a folder; name a file in it"),
     ],
@@ -520,8 +511,8 @@ def test_a_read_only_history_says_so(folder: Path) -> None:
     add(dated(1))
     path = Path("history.sqlite")
     refused = "^history.sqlite: cannot be written: it or its folder is read-only$"
-    with pytest.raises(ResultError, match=refused), open_history(path) as database:
-        database.add(read_records([str(samples.write(Path("new.json"), dated(2)))], ""))
+    with pytest.raises(ResultError, match=refused), open_history(path) as opened:
+        opened.add(read_runs([str(samples.write(Path("new.json"), dated(2)))]))
 
 
 def test_another_writer_is_waited_for(
@@ -529,7 +520,7 @@ def test_another_writer_is_waited_for(
 ) -> None:
     add(dated(1))
     samples.write(Path("new.json"), dated(2))
-    monkeypatch.setattr("overlapbench.judge.database._PATIENCE_S", 0.2)
+    monkeypatch.setattr("overlapbench.judge.history._PATIENCE_S", 0.2)
     with contextlib.closing(sqlite3.connect("history.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
@@ -570,8 +561,7 @@ def test_standard_input_can_be_added(folder: Path, monkeypatch: pytest.MonkeyPat
     data = json.dumps(dated(1)).encode()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
     assert run("add", "-") == 0
-    with open_history(Path("history.sqlite")) as database:
-        assert database.runs()[0].source == "standard input"
+    assert stored()[0].source == "standard input"
 
 
 # ---- what comes from files stands for itself
@@ -590,9 +580,9 @@ def test_names_and_paths_are_never_sql_markup_or_paths(folder: Path, capsys: Cap
     assert [path.name for path in Path("out").iterdir()] == ["run-1.json"]
     text = capsys.readouterr().out
     assert "\x1b" not in text
-    with open_history(Path("h'?#%.sqlite")) as database:
-        assert database.benchmarks() == [HOSTILE]
-        assert len(list(read_series(database, Selection(), "BM_*", TIME_MS))) == 1
+    with open_history(Path("h'?#%.sqlite")) as opened:
+        (series,) = read_series(opened.runs(), "BM_*", TIME_MS)
+    assert series.benchmark == HOSTILE
 
 
 def test_a_line_of_csv_is_no_formula(folder: Path, capsys: Capture) -> None:
@@ -603,12 +593,12 @@ def test_a_line_of_csv_is_no_formula(folder: Path, capsys: Capture) -> None:
     assert ",'=cmd," in capsys.readouterr().out
 
 
-def test_records_of_a_glob_are_read_in_order(folder: Path) -> None:
+def test_runs_of_a_glob_are_read_in_order(folder: Path) -> None:
     for i in (2, 1):
         samples.write(Path(f"r{i}.json"), dated(i))
-    assert [record.source for record in read_records(["r?.json"])] == ["r1.json", "r2.json"]
+    assert [run.source for _, run in read_runs(["r?.json"])] == ["r1.json", "r2.json"]
     with pytest.raises(ResultError, match="no file matches"):
-        read_records(["q?.json"])
+        read_runs(["q?.json"])
 
 
 def test_it_is_a_program_with_help() -> None:

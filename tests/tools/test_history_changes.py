@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import histories
-from overlapbench.judge.changes import LEAST_RUNS, Change, find_changes
+from overlapbench.judge.series import LEAST_RUNS, Change, find_changes
 from overlapbench.statistics.levels import LEAST_SEGMENT, best_ends
 
 SEEDS = 200

@@ -10,8 +10,8 @@ import pytest
 import histories
 import samples
 from overlapbench.cli import history
-from overlapbench.judge.changes import Found, find_changes
-from overlapbench.judge.database import Machine
+from overlapbench.judge.history import Machine
+from overlapbench.judge.series import Found, find_changes
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME, stored_table
 from overlapbench.view.history_chart import MOST_PANELS, draw_trend

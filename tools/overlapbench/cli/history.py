@@ -23,10 +23,9 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser, percentage, screen
 from overlapbench.cli.judging import add_across
-from overlapbench.judge.changes import Found, find_changes
-from overlapbench.judge.database import Database, Run, open_history
-from overlapbench.judge.record import read_records, utc
-from overlapbench.judge.series import Selection, find_counter, read_series
+from overlapbench.judge.history import Run, open_history, table_of
+from overlapbench.judge.record import read_runs, utc
+from overlapbench.judge.series import Found, find_changes, read_series
 from overlapbench.output import (
     ResultError,
     counted,
@@ -55,49 +54,49 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
 
 
 def _add(options: argparse.Namespace) -> None:
-    records = read_records(options.results, options.revision)
-    with open_history(options.database, create=True) as database:
-        outcomes = database.add(records)
-    for record, (run, new) in zip(records, outcomes, strict=True):
-        count = counted(len(record.measurements), "benchmark")
+    files = read_runs(options.results, options.revision)
+    with open_history(options.database, create=True) as history:
+        outcomes = history.add(files)
+    for (_, run), (number, new) in zip(files, outcomes, strict=True):
+        count = counted(len(run.measured), "benchmark")
         what = f"added, {count}" if new else "is already in the history"
-        print_text(f"run {run}: {record.source}: {what}\n")
+        print_text(f"run {number}: {run.source}: {what}\n")
 
 
 def _list(options: argparse.Namespace) -> None:
-    with open_history(options.database) as database:
-        print_text(list_runs(screen(), _selection(options).runs(database)))
+    print_text(list_runs(screen(), _chosen(options)))
 
 
 def _export(options: argparse.Namespace) -> None:
     as_csv = options.format == "csv" or (options.output and options.output.suffix == ".csv")
     if as_csv and options.output:
         require_file(options.output, [options.database])
-    with open_history(options.database) as database:
-        runs = _chosen(database, options, options.runs)
-        if as_csv:
-            text = csv_text(_COLUMNS, _lines(database, runs))
-            if not options.output:
-                print_text(text)
-                return
-            replace_file(options.output, text.encode())
-            print_text(f"wrote {options.output}\n")
-        elif options.output:
-            files = {f"run-{run.id}.json": database.document(run.id) for run in runs}
-            require_no_input((options.output / name for name in files), [options.database])
-            replace_files(options.output, files, outdated=())
-            print_text(f"wrote {', '.join(files)} to {options.output}\n")
-        elif len(runs) == 1:
-            print_text(database.document(runs[0].id).decode())
-        else:
-            raise ResultError(f"{len(runs)} runs make {len(runs)} files: name a folder with -o")
+    runs = _chosen(options, options.runs)
+    if as_csv:
+        text = csv_text(_COLUMNS, _lines(runs))
+        if not options.output:
+            print_text(text)
+            return
+        replace_file(options.output, text.encode())
+        print_text(f"wrote {options.output}\n")
+        return
+    with open_history(options.database) as history:
+        files = {f"run-{run.id}.json": history.document(run) for run in runs}
+    if options.output:
+        require_no_input((options.output / name for name in files), [options.database])
+        replace_files(options.output, files, outdated=())
+        print_text(f"wrote {', '.join(files)} to {options.output}\n")
+    elif len(runs) == 1:
+        print_text(files[f"run-{runs[0].id}.json"].decode())
+    else:
+        raise ResultError(f"{len(runs)} runs make {len(runs)} files: name a folder with -o")
 
 
-def _lines(database: Database, runs: Sequence[Run]) -> Iterator[Sequence[object]]:
+def _lines(runs: Sequence[Run]) -> Iterator[Sequence[object]]:
     """Yield a line of _COLUMNS for each figure, and one for each row that was not measured."""
     for run in runs:
         origin = (run.id, run.date, run.revision, run.host, str(run.machine))
-        for measured in database.measured_in(run.id):
+        for measured in run.measured:
             for metric, value in measured.figures.items() or (("", ""),):
                 yield (*origin, measured.benchmark, metric, value, measured.problem)
 
@@ -124,29 +123,37 @@ def _changes(options: argparse.Namespace) -> None:
 
 def _found(options: argparse.Namespace) -> tuple[Counter, Found]:
     """Return the requested counter, and the chosen series with their changes."""
-    with open_history(options.database) as database:
-        selection = _selection(options)
-        counter = find_counter(database, selection, options.metric)
-        chosen = options.benchmark, counter, options.across
-        return counter, [
-            (series, find_changes(series, options.least) if counter.can_be_judged else None)
-            for series in read_series(database, selection, *chosen)
-        ]
+    runs = _chosen(options)
+    counters = table_of(runs).counters
+    if options.metric not in counters:
+        raise ResultError(f"--metric {options.metric}: is not one of {', '.join(counters)}")
+    counter = counters[options.metric]
+    return counter, [
+        (series, find_changes(series, options.least) if counter.can_be_judged else None)
+        for series in read_series(runs, options.benchmark, counter, options.across)
+    ]
 
 
-def _selection(options: argparse.Namespace) -> Selection:
-    return Selection(options.machine, options.since, options.revision)
-
-
-def _chosen(database: Database, options: argparse.Namespace, numbers: Sequence[int]) -> list[Run]:
+def _chosen(options: argparse.Namespace, numbers: Sequence[int] = ()) -> list[Run]:
     """Return the runs with these numbers or, without numbers, those that the options choose."""
-    if not numbers:
-        return _selection(options).runs(database)
-    runs = {run.id: run for run in database.runs()}
-    for number in numbers:
-        if number not in runs:
-            raise ResultError(f"{options.database}: no run {number}; `list` shows all runs")
-    return [runs[number] for number in dict.fromkeys(numbers)]
+    with open_history(options.database) as history:
+        runs = history.runs()
+    if numbers:
+        by_number = {run.id: run for run in runs}
+        for number in numbers:
+            if number not in by_number:
+                raise ResultError(f"{options.database}: no run {number}; `list` shows all runs")
+        return [by_number[number] for number in dict.fromkeys(numbers)]
+    chosen = [
+        run
+        for run in runs
+        if options.machine.casefold() in str(run.machine).casefold()
+        and run.date >= options.since
+        and run.revision.startswith(options.revision)
+    ]
+    if not chosen:
+        raise ResultError("no run matches: check --machine, --since and --revision")
+    return chosen
 
 
 def _date(text: str) -> str:

@@ -12,9 +12,7 @@ session    the gate's order of launches, what is measured again, and what counts
 runner     launches a command, with a timeout, and reads its result
 baseline   results kept for later, and the spreads that calibration found
 
-record     what the history keeps from a result file
-schema     its tables
-database   its file: opening, adding, querying
-series     a benchmark's figures on one machine, in the order of time
-changes    where the level of a series changed
+history    the history's file: opening, adding, reading
+record     what it keeps from a result file
+series     a benchmark's figures on one machine, and where their level changed
 """

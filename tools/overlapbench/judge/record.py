@@ -1,20 +1,17 @@
-"""The data that the history keeps from a result file.
+"""Result files as runs of the history.
 
-It keeps the file itself, which can be exported byte for byte, and its origin. For trends, it keeps
-the table of counters, if the file has one, and each benchmark's figures: for every counter of the
-table that the row has, the median over repetitions. A plain Google Benchmark file has only the
-time.
+For trends, a run keeps the table of counters, if the file has one, and each benchmark's figures:
+for every counter of the table that the row has, the median over repetitions. A plain Google
+Benchmark file has only the time.
 
 Runs are comparable on the same *machine*: the fields that comparisons require to agree (launch.py).
 """
 
-import hashlib
 import json
-import zlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from overlapbench.judge.database import Measured, Record, machine_of
+from overlapbench.judge.history import Machine, Measured, Run
 from overlapbench.output import ResultError, expand, harmless
 from overlapbench.reading.counters import PARTS
 from overlapbench.reading.entries import Entries, read_entries
@@ -25,15 +22,16 @@ from overlapbench.reading.source import Fields, load
 _NO_HISTORY = ("injected_delay", "injected_fault")
 
 
-def read_records(arguments: Sequence[str], revision: str = "") -> list[Record]:
-    """Read files, globs and `-`; ResultError unless every one is a result."""
+def read_runs(arguments: Sequence[str], revision: str = "") -> list[tuple[str, Run]]:
+    """Read files, globs and `-`, each with its text; ResultError unless every one is a result."""
     sources = expand(arguments)
     if sources.count("-") > 1:
         raise ResultError("-: standard input can be read only once")
-    return [parse_record(source, load(source), revision) for source in sources]
+    texts = [(source, load(source)) for source in sources]
+    return [(text, parse_run(source, text, revision)) for source, text in texts]
 
 
-def parse_record(source: str, text: str, revision: str = "") -> Record:
+def parse_run(source: str, text: str, revision: str = "") -> Run:
     """Validate one file; `revision` replaces the revision in its context."""
     entries = read_entries(source, text)
     document, context = entries.document, entries.document.context
@@ -41,16 +39,14 @@ def parse_record(source: str, text: str, revision: str = "") -> Record:
         if key in context.values:
             raise context.error(key, "slowed down on purpose: a history must not contain it")
     table = {part: document.values.get(part) for part in PARTS}
-    return Record(
+    return Run(
         source="standard input" if source == "-" else harmless(source),
-        digest=hashlib.sha256(text.encode()).hexdigest(),
         date=_date(context),
         revision=harmless(revision) or context.line("git_revision"),
         host=context.line("host_name"),
-        machine=json.dumps(machine_of(context.values)),
+        machine=Machine.of(context.values),
         table=json.dumps(table, sort_keys=True) if entries.backend else "",
-        document=zlib.compress(text.encode()),
-        measurements=tuple(_measurements(entries)),
+        measured=tuple(_measured(entries)),
     )
 
 
@@ -69,7 +65,7 @@ def _date(context: Fields) -> str:
         raise context.error("date", f"{text!r} is not a date such as 2026-03-01T12:00:00") from None
 
 
-def _measurements(entries: Entries) -> Iterator[Measured]:
+def _measured(entries: Entries) -> Iterator[Measured]:
     """Yield each benchmark's repetitions, its problem, and the medians of its figures."""
     figures = {str(row.name): row.figures for row in to_result(entries, "").rows}
     for name, row in to_launch(entries).rows.items():

@@ -1,41 +1,26 @@
-"""A benchmark's figures on one machine, in the order of time.
+"""A benchmark's figures on one machine, in the order of time, and where their level changed.
 
-A Selection chooses the runs. A series never mixes machines; only fields named in `across` (a new
-driver, say) may differ within a series. Rows with a problem are excluded.
+A series never mixes machines; only fields named in `across` (a new driver, say) may differ within a
+series. Rows with a problem are excluded.
 """
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+import itertools
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from overlapbench.judge.database import Database, Machine, Run
-from overlapbench.output import ResultError
-from overlapbench.reading.counters import EFFICIENCY, Counter
+import numpy as np
+
+from overlapbench.grouping import grouped
+from overlapbench.judge.history import Machine, Run
+from overlapbench.judge.side import badness, natural
+from overlapbench.reading.counters import EFFICIENCY, Better, Counter
 from overlapbench.reading.entries import saved_share
 from overlapbench.reading.names import spell_sizes
+from overlapbench.statistics.levels import LEAST_CHANGE, find_levels
 
-
-@dataclass(frozen=True)
-class Selection:
-    """The choice of runs; an empty text is no condition."""
-
-    machine: str = ""  # part of the machine's description, ignoring case
-    since: str = ""  # as `record.utc` writes it
-    revision: str = ""  # its prefix
-
-    def runs(self, database: Database) -> list[Run]:
-        """Return the runs in the order of time; ResultError if there is none."""
-        runs = [run for run in database.runs() if self._takes(run)]
-        if not runs:
-            raise ResultError("no run matches: check --machine, --since and --revision")
-        return runs
-
-    def _takes(self, run: Run) -> bool:
-        return (
-            self.machine.casefold() in str(run.machine).casefold()
-            and run.date >= self.since
-            and run.revision.startswith(self.revision)
-        )
+LEAST_RUNS = 10
 
 
 @dataclass(frozen=True)
@@ -57,35 +42,77 @@ class Series:
     points: tuple[Point, ...]
 
 
+@dataclass(frozen=True)
+class Change:
+    """A new level: `last` is the last run of the old one, `first` the first of the new one."""
+
+    last: Run
+    first: Run
+    before: float  # median figures of the two levels
+    after: float
+    runs: tuple[int, int]  # number of runs of each level
+    badness: float  # the change of badness: positive is worse
+    counter: Counter
+
+    @property
+    def natural(self) -> float:
+        """The change in the figures; for efficiency, the change of the speedup."""
+        return natural(self.counter, self.badness)
+
+    @property
+    def direction(self) -> str:
+        if self.counter.better is Better.NEITHER:
+            return "changed"
+        return "worse" if self.badness > 0 else "better"
+
+
+Found = Sequence[tuple[Series, Sequence[Change] | None]]
+
+
 def read_series(
-    database: Database,
-    selection: Selection,
-    pattern: str,
-    counter: Counter,
-    across: Sequence[str] = (),
+    runs: Sequence[Run], pattern: str, counter: Counter, across: Sequence[str] = ()
 ) -> Iterator[Series]:
-    """Yield the series of the benchmarks that match a shell-like pattern."""
-    runs = selection.runs(database)
+    """Yield the series of the benchmarks that match a shell-like pattern, in the order of adding.
+
+    The runs are in the order of time.
+    """
     sized = spell_sizes(pattern)
-    for name in database.benchmarks():
-        if not fnmatch.fnmatch(spell_sizes(name), sized):
-            continue
-        measured = database.figures_of(name)
-        parts: dict[Machine, list[Point]] = {}
-        for run in runs:
-            figures = measured.get(run.id, {})
-            if counter.name in figures:
-                value = figures[counter.name]
-                judged = saved_share(figures) if counter.name == EFFICIENCY else value
-                points = parts.setdefault(run.machine.without(across), [])
-                points.append(Point(run, value, judged))
-        for machine, points in parts.items():
-            yield Series(name, counter, machine, tuple(points))
+    added = (run.measured for run in sorted(runs, key=lambda run: run.id))
+    names = dict.fromkeys(one.benchmark for one in itertools.chain(*added))
+    points: dict[str, list[Point]] = {
+        name: [] for name in names if fnmatch.fnmatch(spell_sizes(name), sized)
+    }
+    for run in runs:
+        for one in run.measured:
+            if one.benchmark in points and counter.name in one.figures and not one.problem:
+                points[one.benchmark].append(_point(run, one.figures, counter))
+    for name, found in points.items():
+        machines = grouped(found, lambda point: point.run.machine.without(across))
+        for machine, of_machine in machines.items():
+            yield Series(name, counter, machine, tuple(of_machine))
 
 
-def find_counter(database: Database, selection: Selection, metric: str) -> Counter:
-    """Return the counter of a metric in the chosen runs; ResultError if they define none."""
-    table = database.table(selection.runs(database))
-    if metric not in table.counters:
-        raise ResultError(f"--metric {metric}: is not one of {', '.join(table.counters)}")
-    return table.counters[metric]
+def _point(run: Run, figures: Mapping[str, float], counter: Counter) -> Point:
+    value = figures[counter.name]
+    return Point(run, value, saved_share(figures) if counter.name == EFFICIENCY else value)
+
+
+def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | None:
+    """Return the changes of a series; None if it has too few runs."""
+    judged = badness(series.counter, np.array([point.judged for point in series.points]))
+    kept = np.isfinite(judged)
+    points = list(itertools.compress(series.points, kept))
+    if len(points) < LEAST_RUNS:
+        return None
+    return [
+        Change(
+            last=points[old][-1].run,
+            first=points[new][0].run,
+            before=statistics.median(point.value for point in points[old]),
+            after=statistics.median(point.value for point in points[new]),
+            runs=(len(points[old]), len(points[new])),
+            badness=change,
+            counter=series.counter,
+        )
+        for old, new, change in find_levels(judged[kept], least)
+    ]

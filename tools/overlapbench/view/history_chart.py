@@ -9,8 +9,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from overlapbench.grouping import grouped
-from overlapbench.judge.changes import Change, Found
-from overlapbench.judge.series import Series
+from overlapbench.judge.series import Change, Found, Series
 from overlapbench.judge.wording import percent
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import Counter

@@ -3,8 +3,8 @@
 import itertools
 from collections.abc import Iterator, Sequence
 
-from overlapbench.judge.changes import LEAST_RUNS, Change, Found
-from overlapbench.judge.database import Run
+from overlapbench.judge.history import Run
+from overlapbench.judge.series import LEAST_RUNS, Change, Found
 from overlapbench.judge.wording import figure, percent
 from overlapbench.reading.counters import Counter
 from overlapbench.statistics.levels import LEAST_SEGMENT
@@ -24,7 +24,7 @@ def list_runs(screen: Screen, runs: Sequence[Run]) -> str:
 
 
 def _cells(run: Run) -> tuple[str, ...]:
-    counts = str(run.benchmarks), str(run.problems or "")
+    counts = str(len(run.measured)), str(run.problems or "")
     return (str(run.id), _date(run), run.revision, run.source, *counts)
 
 
