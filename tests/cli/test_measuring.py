@@ -77,7 +77,7 @@ def test_one_callable_is_timed_alone(program: "Program") -> None:
     [[time_ms, name, bounds]] = program("""
 configure()
 row = settled(ob.measure_alone, run=sleep(3), name="nap")
-tell(ob.do_bench(sleep(3), cache="warm"), row.name, row.interval("time"))
+tell(ob.do_bench(sleep(3), cache="warm"), row.name, row.intervals.get("time"))
 """)
     assert 3 < time_ms < 5
     assert name == "Compute/nap/cache:warm"

@@ -32,7 +32,7 @@ ob.configure(backend="host", self_test=False, precision=0, budget_ms=20)
 def measure():
     try:
         row = ob.measure_alone(lambda: time.sleep(0.002), name="nap", cache="warm")
-        return [str(row.name), row.interval("time")]
+        return [str(row.name), row.intervals.get("time")]
     except ob.MeasureError as error:
         return str(error)
 said = measure()

@@ -437,7 +437,7 @@ def noisy(row: Json, reason: str) -> Json:
     return row | {"state": "noisy", "reason": reason}
 
 
-def control(state: str = "invalid", reason: str = "not overlapped: free together for 0") -> Json:
+def control(state: str = "control", reason: str = "one stream, and nothing overlapped") -> Json:
     """Make a negative control, two delays on one stream."""
     made = overlap("SecondDelay+Delay/second_delay_us:2000/delay_us:4000/streams:1", 1.5)
     return made | {"state": state, "reason": reason, "valid": float(state != "invalid")}

@@ -498,7 +498,7 @@ def test_a_negative_control_that_shows_no_gain_has_passed() -> None:
     chart = draw(document)["pairs"]
     control = [r for r in records(chart, "line0") if r["line0"] == "passed"]
     assert [record["problem"] for record in control] == [
-        "control passed: not overlapped: free together for 0"
+        "control passed: one stream, and nothing overlapped"
     ]
     assert "Negative controls passed: 1; also grey." in subtitle(chart)
     assert "Not to be trusted" not in subtitle(chart)

@@ -47,7 +47,7 @@ def test_limits_and_differences_are_parameters(tmp_path: Path) -> None:
     tight = compare(base, new, across=["driver"], max_floor=0.001)
     assert tight.rows[0].findings[0].limit == 0.02  # the least floor
     floors = tmp_path / "floors.toml"
-    floors.write_text('[[floor]]\npattern = "*"\npercent = 12')
+    floors.write_text('[[floor]]\npattern = ""\npercent = 12')
     wide = compare(base, new, across=["driver"], floors=[floors])
     assert wide.rows[0].findings[0].floor == 0.12
 

@@ -12,10 +12,10 @@ from overlapbench.reading.counters import stored_table
 
 TEXT = """
 [[floor]]
-pattern = "Overlap/*"
+pattern = "^Overlap/"
 percent = 5
 [[floor]]
-pattern = "*/n:64*"
+pattern = "/n:64"
 metric = "time"
 percent = 8.5
 [spread."Compute/Gemm/n:64"]
@@ -37,7 +37,7 @@ def test_the_last_entry_that_fits_wins() -> None:
 
 @pytest.mark.parametrize(("pattern", "name"), [("64M", "67108864"), ("67108864", "64M")])
 def test_a_pattern_takes_a_size_in_either_form(pattern: str, name: str) -> None:
-    floors = parse_floors("f.toml", f'[[floor]]\npattern = "*/bytes:{pattern}"\npercent = 5')
+    floors = parse_floors("f.toml", f'[[floor]]\npattern = "/bytes:{pattern}$"\npercent = 5')
     assert floors.set_for(f"Comm/AllToAll/bytes:{name}", "time") is not None
     assert floors.set_for("Comm/AllToAll/bytes:64", "time") is None
 
@@ -64,17 +64,21 @@ def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) 
         ("[floor]\npercent = 1", "f.toml: floor: write [[floor]] for each"),
         ("[[floor]]\npercent = 1", "f.toml: floor[0].pattern: missing, or not text"),
         (
-            '[[floor]]\npattern = "*"',
+            '[[floor]]\npattern = ""',
             "f.toml: floor[0].percent: None is not a number of at least 0",
         ),
-        ('[[floor]]\npattern = "*"\npercent = -1', "f.toml: floor[0].percent: -1 is not a number"),
-        ('[[floor]]\npattern = "*"\npercent = nan', "f.toml: floor[0].percent: nan is not a"),
-        ('[[floor]]\npattern = "*"\npercent = 1' + 400 * "0", "f.toml: floor[0].percent: 1000"),
+        ('[[floor]]\npattern = ""\npercent = -1', "f.toml: floor[0].percent: -1 is not a number"),
+        ('[[floor]]\npattern = ""\npercent = nan', "f.toml: floor[0].percent: nan is not a"),
+        ('[[floor]]\npattern = ""\npercent = 1' + 400 * "0", "f.toml: floor[0].percent: 1000"),
         ("percent = 1" + 10_000 * "0", "f.toml: not TOML"),
         ("percent = " + 10_000 * "[", "f.toml: not TOML"),
-        ('[[floor]]\npattern = "*"\npercent = true', "f.toml: floor[0].percent: True is not a"),
-        ('[[floor]]\npattern = "*"\npct = 1', "f.toml: floor[0]: unknown key 'pct'"),
-        ('[[floor]]\npattern = "*"\nmetric = 1', "f.toml: floor[0].metric: 1 is not the name of"),
+        ('[[floor]]\npattern = ""\npercent = true', "f.toml: floor[0].percent: True is not a"),
+        (
+            '[[floor]]\npattern = "*"\npercent = 1',
+            "f.toml: floor[0].pattern: '*' is not a regular expression: nothing to repeat",
+        ),
+        ('[[floor]]\npattern = ""\npct = 1', "f.toml: floor[0]: unknown key 'pct'"),
+        ('[[floor]]\npattern = ""\nmetric = 1', "f.toml: floor[0].metric: 1 is not the name of"),
         ("spread = 1", "f.toml: spread: 1 is not a table"),
         ("[spread]\nA = 1", "f.toml: spread.A: 1 is not a table"),
         ('[spread.A]\ntime = "1"', "f.toml: spread.A.time: '1' is not a number of at least 0"),
@@ -89,7 +93,7 @@ def test_malformed_floors_are_refused(text: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('[[floor]]\npattern = "*"\nmetric = "x"\npercent = 1', "f.toml: floor[0].metric: 'x'"),
+        ('[[floor]]\npattern = ""\nmetric = "x"\npercent = 1', "f.toml: floor[0].metric: 'x'"),
         ("[spread.A]\nspeed = 1", "f.toml: spread.A: 'speed'"),
     ],
 )

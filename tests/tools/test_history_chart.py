@@ -106,7 +106,7 @@ def test_too_many_panels_are_refused(folder: Path, capsys: Capture) -> None:
     rows = [samples.row(f"Compute/Gemm/n:{n}") for n in range(MOST_PANELS + 1)]
     samples.write(Path("x.json"), samples.document(rows))
     assert history.main(["add", "x.json"]) == 0
-    assert history.main(["trend", "-o", "x.svg", "--benchmark", "Compute/*"]) == 2
+    assert history.main(["trend", "-o", "x.svg", "--benchmark", "Compute/"]) == 2
     assert f"at most {MOST_PANELS}" in capsys.readouterr().err
     assert not Path("x.svg").exists()
     with pytest.raises(ResultError, match="no matching benchmark"):
@@ -120,7 +120,7 @@ def test_a_page_holds_no_markup_from_results(folder: Path) -> None:
     samples.write(Path("x.json"), {"context": context, "benchmarks": [row]})
     assert history.main(["add", "x.json"]) == 0
     title = "</title><script>alert(2)</script>"
-    assert history.main(["trend", "-o", "x.html", "--benchmark", "BM_*", "--title", title]) == 0
+    assert history.main(["trend", "-o", "x.html", "--benchmark", "BM_", "--title", title]) == 0
     page = Path("x.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page
     assert "https://" not in page.split("<script>")[0]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlapbench.reading.names import BenchmarkName, family_of, part_name, spell_sizes
+from overlapbench.reading.names import BenchmarkName, chooser, family_of, part_name, spell_sizes
 
 PAIRS = ("Overlap", "Priority", "Lab/Partition", "Lab/Matrix", "Lab/Attribution")
 SINGLES = ("Lab/Link", "Lab/Knee", "Pp/GPipe", "Pp/OneFOneB", "Pp/Interleaved")
@@ -158,3 +158,26 @@ def test_malformed_names_are_refused(text: str, reason: str) -> None:
 def test_sizes_are_found_in_either_form(text: str, spelled: str) -> None:
     assert spell_sizes(text) == spelled
     assert spell_sizes(spelled) == spelled
+
+
+PAIR = "Overlap/AllReduce+Gemm/bytes:67108864/n:4096"
+
+
+@pytest.mark.parametrize(
+    ("expression", "chosen"),
+    [
+        ("", True),
+        ("AllReduce.Gemm", True),
+        ("^AllReduce", False),
+        ("AllReduce+Gemm/bytes:64M", True),  # a part of the name, whose + is no operator
+        ("AllReduce+Gemm/.*4K$", False),  # here it is one
+        (r"AllReduce\+Gemm/.*4K$", True),
+        ("bytes:(1M|64M)", True),
+        ("allreduce", False),
+        ("-Overlap", False),
+        ("-Comm", True),
+    ],
+)
+def test_names_are_chosen_as_by_benchmark_filter(expression: str, chosen: bool) -> None:
+    assert chooser(expression)(PAIR) is chosen
+    assert chooser(expression)(PAIR.replace("67108864", "64M")) is chosen

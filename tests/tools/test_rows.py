@@ -115,10 +115,12 @@ def test_completion_shows_the_api() -> None:
 
 
 def test_rows_are_chosen_by_name_axis_and_function(results: Results) -> None:
-    assert [row.time for row in results.filter("Overlap/*")] == [1.0]
-    assert len(results.filter("*bytes:64M*")) == len(results.filter(bytes="64M")) == 1
-    assert len(results.filter("Comm/*", bytes=2048)) == 1
-    assert len(results.filter(n=64).filter("Comm/*")) == 0
+    assert [row.time for row in results.filter("^Overlap/")] == [1.0]
+    assert len(results.filter("bytes:64M")) == len(results.filter(bytes="64M")) == 1
+    assert len(results.filter("Comm", bytes=2048)) == 1
+    assert len(results.filter(n=64).filter("Comm/AllReduce")) == 0
+    with pytest.raises(ResultError, match=r"'Comm/[*]{2}' is not a regular expression: multiple"):
+        results.filter("Comm/**")
     assert [row.name.family for row in results.filter(lambda row: row.time_ms > 1)] == ["BM_Copy"]
 
 

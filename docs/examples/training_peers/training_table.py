@@ -46,7 +46,7 @@ def _problem(outcome: Row | str) -> str:
 
 def _figures(name: str, good: Mapping[str, Row], fastest: Row | None) -> Iterator[str]:
     row, alone = good[name], good.get(COMPUTATION)
-    low, high = row.interval("time") or (row.time_ms, row.time_ms)
+    low, high = row.intervals.get("time") or (row.time_ms, row.time_ms)
     yield f"{row.time_ms:9.4f} ms ±{(high - low) / 2:.4f}"
     if name.startswith(SUITE):
         if "chunks" in row.counters:
@@ -58,7 +58,7 @@ def _figures(name: str, good: Mapping[str, Row], fastest: Row | None) -> Iterato
     if alone is not None and name != COMPUTATION:
         yield _adds(row.time_ms, alone.time_ms)
     if fastest is not None and name != COMPUTATION:
-        least, most = fastest.interval("time") or (fastest.time_ms, fastest.time_ms)
+        least, most = fastest.intervals.get("time") or (fastest.time_ms, fastest.time_ms)
         interval = f"({low / most:.2f} to {high / least:.2f})"
         yield f"{row.time_ms / fastest.time_ms:.2f} {interval} of the suite's"
 

@@ -2,8 +2,8 @@
 
     overlapbench history add nightly/*.json --revision 4f2c9d1
     overlapbench history list --since 2026-10-01
-    overlapbench history trend -o trend.png --benchmark 'Overlap/AllToAll*' --metric slowdown
-    overlapbench history changes --benchmark 'Comm/*' --metric busbw_GBps
+    overlapbench history trend -o trend.png --benchmark Overlap/AllToAll --metric slowdown
+    overlapbench history changes --benchmark ^Comm/ --metric busbw_GBps
     overlapbench history export 7 8 -o folder
     overlapbench history export -o all.csv
 
@@ -208,8 +208,8 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
 
 def _add_series(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    text = "only benchmarks that match this shell glob"
-    add("--benchmark", default="*", metavar="PATTERN", help=text)
+    text = "only benchmarks whose names match, as for --benchmark_filter"
+    add("--benchmark", default="", metavar="REGEX", help=text)
     add("--metric", default=TIME, metavar="NAME", help="a counter of the runs; default time, in ms")
     text = "continue a series even if this field changes"
     add_across(parser, text, tuple(CONTEXT_FIELDS.values()))

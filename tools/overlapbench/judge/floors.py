@@ -1,7 +1,7 @@
 """Floors: how large a change must be to count, as a TOML file may set it.
 
     [[floor]]                      # the last matching entry wins
-    pattern = "Overlap/*"          # of names, as in a shell
+    pattern = "^Overlap/"          # of names, as for --benchmark_filter
     metric = "time"                # optional; default: all metrics
     percent = 5
 
@@ -13,7 +13,6 @@ the compared launches, if it is larger or if theirs is unknown. The compared res
 metrics: call `require_known` once they have been read.
 """
 
-import fnmatch
 import json
 import math
 import tomllib
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import Table, stored_table
-from overlapbench.reading.names import spell_sizes
+from overlapbench.reading.names import chooser
 from overlapbench.reading.source import LARGEST, read_bytes
 
 
@@ -55,10 +54,8 @@ class Floors:
 
     def set_for(self, name: str, metric: str) -> SetFloor | None:
         """Return the entry that sets a benchmark's floor, if one does."""
-        sized = spell_sizes(name) if self.floors else name
         for entry in reversed(self.floors):
-            pattern = spell_sizes(entry.pattern)
-            if entry.metric in ("", metric) and fnmatch.fnmatchcase(sized, pattern):
+            if entry.metric in ("", metric) and chooser(entry.pattern)(name):
                 return entry
         return None
 
@@ -119,6 +116,10 @@ def _floor(place: str, entry: object, places: dict[str, str]) -> SetFloor:
     pattern = values.get("pattern")
     if not isinstance(pattern, str):
         raise ResultError(f"{place}.pattern: missing, or not text")
+    try:
+        chooser(pattern)
+    except ResultError as error:
+        raise ResultError(f"{place}.pattern: {error}") from None
     metric = _metric(f"{place}.metric", values["metric"], places) if "metric" in values else ""
     return SetFloor(pattern, metric, _percent(f"{place}.percent", values.get("percent")))
 

@@ -4,7 +4,6 @@ A series never mixes machines; only fields named in `across` (a new driver, say)
 series. Rows with a problem are excluded.
 """
 
-import fnmatch
 import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from overlapbench.judge.history import Machine, Run
 from overlapbench.judge.side import badness, natural
 from overlapbench.reading.counters import EFFICIENCY, Better, Counter
 from overlapbench.reading.entries import saved_share
-from overlapbench.reading.names import spell_sizes
+from overlapbench.reading.names import chooser
 from overlapbench.statistics.levels import LEAST_CHANGE, find_levels
 
 LEAST_RUNS = 10
@@ -70,18 +69,15 @@ Found = Sequence[tuple[Series, Sequence[Change] | None]]
 
 
 def read_series(
-    runs: Sequence[Run], pattern: str, counter: Counter, across: Sequence[str] = ()
+    runs: Sequence[Run], wanted: str, counter: Counter, across: Sequence[str] = ()
 ) -> Iterator[Series]:
-    """Yield the series of the benchmarks that match a shell-like pattern, in the order of adding.
+    """Yield the series of the wanted benchmarks (names.chooser), in the order of adding.
 
     The runs are in the order of time.
     """
-    sized = spell_sizes(pattern)
     added = (run.measured for run in sorted(runs, key=lambda run: run.id))
     names = dict.fromkeys(one.benchmark for one in itertools.chain(*added))
-    points: dict[str, list[Point]] = {
-        name: [] for name in names if fnmatch.fnmatch(spell_sizes(name), sized)
-    }
+    points: dict[str, list[Point]] = {name: [] for name in filter(chooser(wanted), names)}
     for run in runs:
         for one in run.measured:
             if one.benchmark in points and counter.name in one.figures and not one.problem:

@@ -8,9 +8,13 @@ Benchmark appends (`/repeats:3`, `/min_time:0.500`, `/manual_time`) are not part
 configuration and are ignored.
 """
 
+import functools
 import itertools
 import re
+from collections.abc import Callable
 from typing import Self
+
+from overlapbench.output import ResultError
 
 _RUNNER_SUFFIXES = frozenset(
     {
@@ -43,6 +47,29 @@ def spell_sizes(text: str) -> str:
     A search applies this to both its pattern and the names, so it accepts either form.
     """
     return _SIZE.sub(lambda size: str(int(size[1]) << _SHIFT[size[2]]), text)
+
+
+@functools.cache
+def chooser(expression: str) -> Callable[[str], bool]:
+    """Return a function that tells whether names match an expression, as for --benchmark_filter.
+
+    It is a regular expression that may match anywhere in a name; after a `-`, it must not match.
+    Sizes may be written as 64M. A part of a name matches as well, although its `+` is an operator.
+    ResultError if it is not a regular expression.
+    """
+    sized = spell_sizes(expression.removeprefix("-"))
+    try:
+        search = re.compile(sized).search
+    except re.error as error:
+        told = f"{expression!r} is not a regular expression: {error}"
+        raise ResultError(f"{told}; names are chosen as by --benchmark_filter") from None
+    wanted = not expression.startswith("-")
+
+    def chooses(name: str) -> bool:
+        spelled = spell_sizes(name)
+        return (sized in spelled or search(spelled) is not None) is wanted
+
+    return chooses
 
 
 def part_name(name: str) -> tuple[list[str], list[str]]:

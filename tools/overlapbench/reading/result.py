@@ -1,7 +1,7 @@
 """Result files of overlapbench as rows, for charts, reports and notebooks.
 
     results = ob.read("runs/*.json")
-    results.filter("Overlap/*", n=4096)[0].slowdown.low    # of its 95 % interval
+    results.filter("^Overlap/", n=4096)[0].slowdown.low    # of its 95 % interval
     results.to_pandas()
 
 A result is Google Benchmark's JSON whose `context` contains `overlapbench_schema`. A file is either
@@ -9,7 +9,6 @@ accepted or refused as a whole, by a ResultError (source.py). A benchmark that f
 suite marked invalid in any repetition, is kept, with its `state` and `reason`.
 """
 
-import fnmatch
 import itertools
 import math
 import os
@@ -24,7 +23,7 @@ from overlapbench.packages import packages
 from overlapbench.reading.context import failed_self_test
 from overlapbench.reading.counters import TIME, VALID, Table, merge_tables
 from overlapbench.reading.entries import ONLY_AGGREGATES, Entries, read_entries
-from overlapbench.reading.names import BenchmarkName, spell_sizes
+from overlapbench.reading.names import BenchmarkName, chooser, spell_sizes
 from overlapbench.reading.rows import Entry, Row, State, html_table, sum_up
 from overlapbench.reading.source import load
 
@@ -81,20 +80,23 @@ class Results:
     def __getitem__(self, index: int) -> Row:
         return self.rows[index]
 
-    def filter(self, wanted: str | Callable[[Row], bool] = "*", **axes: str | int) -> "Results":
-        """Return the rows whose names match a shell-like pattern, or for which a function is true.
+    def filter(self, wanted: str | Callable[[Row], bool] = "", **axes: str | int) -> "Results":
+        """Return the rows that an expression for their names, or a function, and all axes choose.
 
-        wanted  such as "Overlap/*", or `lambda row: row.state is State.OK`; sizes may be 64M
+        wanted  a regular expression, as for --benchmark_filter: it may match anywhere in a name,
+                `-` before it chooses all others, and sizes may be 64M; or a function, such as
+                `lambda row: row.state is State.OK`
         axes    values that the name must contain, such as grid="16x16" or n=4096
+
+        ResultError  the text is not a regular expression
         """
+        if isinstance(wanted, str):
+            chooses = chooser(wanted)
+            return self.filter(lambda row: chooses(row.name), **axes)
         values = {axis: spell_sizes(str(value)) for axis, value in axes.items()}
 
         def chosen(row: Row) -> bool:
-            if any(row.name.axis(axis) != value for axis, value in values.items()):
-                return False
-            if callable(wanted):
-                return wanted(row)
-            return fnmatch.fnmatchcase(spell_sizes(row.name), spell_sizes(wanted))
+            return wanted(row) and all(row.name.axis(axis) == values[axis] for axis in values)
 
         return replace(self, rows=tuple(filter(chosen, self.rows)))
 

@@ -66,9 +66,6 @@ _SHOWN = (
     *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "coverage", "comp_slowdown"),
     *("comm_slowdown", "sequential_ms", "bound_ms", "pct_of_bound", "speedup", "exposed_comm_ms"),
 )
-# The rows of a family that are negative controls: an axis and its value.
-_CONTROLS = {"Overlap": ("streams", "1"), "Priority": ("priority", "equal")}
-_NOT_OVERLAPPED = "not overlapped"  # the start of the reason of a pair that could not overlap
 
 
 class Inconclusive(ResultError):  # noqa: N818 it is an outcome
@@ -204,10 +201,6 @@ class Row(Attributes):
         doubt = "" if self.trusted or self.state is State.CONTROL else self.problem
         return Figure(value, counter, self.intervals.get(counter), doubt)
 
-    def interval(self, counter: str) -> Interval | None:
-        """Return the 95 % interval of a counter, or of "time" in ms; None where there is none."""
-        return self.intervals.get(counter)
-
     C = property(lambda self: self["comp_ms"], doc="The computation alone, in ms.")
     M = property(lambda self: self["comm_ms"], doc="The communication alone, in ms.")
     T = property(
@@ -251,24 +244,14 @@ class Row(Attributes):
         """Tell whether the figures measure what the name says, and are precise enough."""
         return self.state.trusted
 
-    ok = property(lambda self: self.trusted, doc="The same as `trusted`.")
-
     @property
     def passed_control(self) -> bool:
         """Tell whether this is a negative control with the expected outcome.
 
-        Rows of Priority with equal priorities must gain nothing. In older files, two sides on one
-        stream, which must not overlap, do not have the state CONTROL.
+        Good rows of Priority with equal priorities are, too: they gained nothing.
         """
-        if self.state is State.CONTROL:
-            return True
-        axis, value = _CONTROLS.get(self.name.family, ("", ""))
-        if not axis or self.name.axis(axis) != value:
-            return False
-        if self.name.family == "Priority":
-            return self.state is State.OK
-        refused = self.state is State.INVALID and self.reason.startswith(_NOT_OVERLAPPED)
-        return refused or self.state is State.SERIALIZED
+        gained_nothing = self.name.family == "Priority" and self.name.axis("priority") == "equal"
+        return self.state is State.CONTROL or (gained_nothing and self.state is State.OK)
 
     @property
     def bad(self) -> bool:
