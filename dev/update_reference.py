@@ -97,7 +97,7 @@ MODULES = (
     Module(
         "Comparing results",
         "ob.",
-        ("judge/comparing.py", "judge/verdicts.py"),
+        ("judge/verdicts.py",),
         ("compare", "Comparison"),
     ),
     Module("Pictures of rows", "ob.", ("view/row_chart.py",), ("plot",)),

@@ -9,8 +9,8 @@ import samples
 from comparing import SLOW, A, B, Capture, compared, one, run, sides
 from launches import write_side
 from overlapbench.cli import gate
-from overlapbench.judge.comparing import compare
 from overlapbench.judge.findings import Verdict
+from overlapbench.judge.verdicts import compare
 from overlapbench.output import ResultError
 from overlapbench.reading.result import read
 

@@ -25,8 +25,7 @@ import histories
 import launches
 import samples
 from overlapbench.cli import compare, history
-from overlapbench.judge.history import SCRIPT, Machine, Run, open_history
-from overlapbench.judge.record import parse_run, read_runs
+from overlapbench.judge.history import SCRIPT, Machine, Run, open_history, parse_run, read_runs
 from overlapbench.judge.series import find_changes, read_series
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME, stored_table
@@ -395,7 +394,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from overlapbench.judge.history import open_history
-from overlapbench.judge.record import read_runs
+from overlapbench.judge.history import read_runs
 def files():
     yield read_runs(sys.argv[1:2])[0]
     os.kill(os.getpid(), signal.SIGKILL)

@@ -22,8 +22,8 @@ from overlapbench.cli import tune
 from overlapbench.output import ResultError
 from overlapbench.reading.launch import Launch, parse_launch
 from overlapbench.tune.advice import advise
-from overlapbench.tune.confirm import Gain, compare_rows
 from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes
+from overlapbench.tune.study import Gain, compare_rows
 from overlapbench.view.report.tuned import read_tuned
 from simulated_pairs import Machine
 

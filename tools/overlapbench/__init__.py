@@ -28,74 +28,60 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
-    from overlapbench.judge.comparing import compare
-    from overlapbench.judge.verdicts import Comparison
+    from overlapbench.judge.verdicts import Comparison as Comparison
+    from overlapbench.judge.verdicts import compare as compare
     from overlapbench.measurement import torch_kernels as torch_kernels
     from overlapbench.measurement import torch_operators as torch_operators
-    from overlapbench.measurement.bench import do_bench
-    from overlapbench.measurement.measuring import (
-        MeasureError,
-        Step,
-        Verdict,
-        Work,
-        configure,
-        init_torch_distributed,
-        measure,
-        measure_alone,
-        measure_row,
-        measure_schedule,
-        results,
-    )
-    from overlapbench.reading.result import Results, read
-    from overlapbench.reading.rows import Figure, Inconclusive, Row, State
-    from overlapbench.view.row_chart import plot
-    from overlapbench.view.tracing import TraceBreakdown, Traces, trace
+    from overlapbench.measurement.bench import do_bench as do_bench
+    from overlapbench.measurement.callables import Verdict as Verdict
+    from overlapbench.measurement.callables import Work as Work
+    from overlapbench.measurement.interface import MeasureError as MeasureError
+    from overlapbench.measurement.measuring import Step as Step
+    from overlapbench.measurement.measuring import configure as configure
+    from overlapbench.measurement.measuring import init_torch_distributed as init_torch_distributed
+    from overlapbench.measurement.measuring import measure as measure
+    from overlapbench.measurement.measuring import measure_alone as measure_alone
+    from overlapbench.measurement.measuring import measure_row as measure_row
+    from overlapbench.measurement.measuring import measure_schedule as measure_schedule
+    from overlapbench.measurement.measuring import results as results
+    from overlapbench.reading.result import Results as Results
+    from overlapbench.reading.result import read as read
+    from overlapbench.reading.rows import Figure as Figure
+    from overlapbench.reading.rows import Inconclusive as Inconclusive
+    from overlapbench.reading.rows import Row as Row
+    from overlapbench.reading.rows import State as State
+    from overlapbench.view.row_chart import plot as plot
+    from overlapbench.view.tracing import TraceBreakdown as TraceBreakdown
+    from overlapbench.view.tracing import Traces as Traces
+    from overlapbench.view.tracing import trace as trace
 
-__all__ = [
-    "Comparison",
-    "Figure",
-    "Inconclusive",
-    "MeasureError",
-    "Results",
-    "Row",
-    "State",
-    "Step",
-    "TraceBreakdown",
-    "Traces",
-    "Verdict",
-    "Work",
-    "compare",
-    "configure",
-    "do_bench",
-    "init_torch_distributed",
-    "measure",
-    "measure_alone",
-    "measure_row",
-    "measure_schedule",
-    "plot",
-    "read",
-    "results",
-    "trace",
-]
-_MODULES = ("torch_kernels", "torch_operators")
-# Where a name is defined, if not in measurement.measuring.
+# The module of each name; as above, which only type checkers read.
 _HOMES = {
-    "Comparison": "judge.verdicts",
-    "compare": "judge.comparing",
-    "do_bench": "measurement.bench",
-    "plot": "view.row_chart",
-    **dict.fromkeys(("Results", "read"), "reading.result"),
-    **dict.fromkeys(("Figure", "Inconclusive", "Row", "State"), "reading.rows"),
-    **dict.fromkeys(("TraceBreakdown", "Traces", "trace"), "view.tracing"),
+    name: home
+    for home, names in {
+        "judge.comparing": "compare",
+        "judge.verdicts": "Comparison",
+        "measurement.bench": "do_bench",
+        "measurement.callables": "Verdict Work",
+        "measurement.interface": "MeasureError",
+        "measurement.measuring": "Step configure init_torch_distributed measure measure_alone"
+        " measure_row measure_schedule results",
+        "reading.result": "Results read",
+        "reading.rows": "Figure Inconclusive Row State",
+        "view.row_chart": "plot",
+        "view.tracing": "TraceBreakdown Traces trace",
+    }.items()
+    for name in names.split()
 }
+_MODULES = ("torch_kernels", "torch_operators")
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.measurement.{name}")
-    if name in __all__:
-        home = _HOMES.get(name, "measurement.measuring")
-        return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     if name == "__version__":
         from overlapbench import installation
 
@@ -114,4 +100,4 @@ def _picture_of(row: Any) -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_MODULES, "__version__"})
+    return sorted({*_HOMES, *_MODULES, "__version__"})

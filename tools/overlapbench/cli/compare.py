@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.cli.judging import add_judging, add_outputs, complete, require_outputs, show
-from overlapbench.judge.comparing import compare
+from overlapbench.judge.verdicts import compare
 from overlapbench.output import print_text
 from overlapbench.view.comparison import explain
 

@@ -23,8 +23,7 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser, percentage, screen
 from overlapbench.cli.judging import add_across
-from overlapbench.judge.history import Run, open_history, table_of
-from overlapbench.judge.record import read_runs, utc
+from overlapbench.judge.history import Run, open_history, read_runs, table_of, utc
 from overlapbench.judge.series import Found, find_changes, read_series
 from overlapbench.output import (
     ResultError,

@@ -21,9 +21,15 @@ from typing import Any
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.output import ResultError, counted, replace_file, require_file
-from overlapbench.reading.context import check_context, failed_self_test, read_incomplete
 from overlapbench.reading.counters import PARTS
-from overlapbench.reading.source import Document, Fields, load
+from overlapbench.reading.source import (
+    Document,
+    Fields,
+    check_context,
+    failed_self_test,
+    load,
+    read_incomplete,
+)
 
 # Context keys that identify the machine and the build.
 _ALIKE = ("backend", "device", "ranks", "hosts", "git_revision", "driver_version", "nccl_version")

@@ -1,13 +1,14 @@
 """The history's file: an SQLite database of runs, which can be opened, appended to, and read.
 
-It has one table. A row holds a result file, compressed, and what was read from it when it was
-added (record.py), as JSON: listing runs and drawing trends reads no result again. SQLite marks the
-file as ours by APPLICATION (`PRAGMA application_id`) and with the VERSION of its table (`PRAGMA
-user_version`).
+It has one table. A row holds a result file, compressed, and a Run, what was read from the file when
+it was added: listing runs and drawing trends reads no result again. For trends, a run has the table
+of counters, if the file has one, and each benchmark's figures: for every counter of the table that
+the row has, the median over repetitions. A plain Google Benchmark file has only the time.
 
-An `add` is one transaction: a killed process leaves nothing of it, and two concurrent processes
-wait for each other. It uses SQLite's default journal, which also works on network file systems.
-Every error of SQLite becomes a ResultError that names the file.
+SQLite marks the file as ours by APPLICATION (`PRAGMA application_id`) and with the VERSION of its
+table (`PRAGMA user_version`). An `add` is one transaction: a killed process leaves nothing of it,
+and two concurrent processes wait for each other. It uses SQLite's default journal, which also works
+on network file systems. Every error of SQLite becomes a ResultError that names the file.
 """
 
 import contextlib
@@ -17,13 +18,16 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from overlapbench.output import ResultError
-from overlapbench.reading.counters import Table, merge_tables, parse_table, stored_table
-from overlapbench.reading.launch import CONTEXT_FIELDS, surroundings
-from overlapbench.reading.source import LARGEST_BYTES, Document
+from overlapbench.output import ResultError, expand, harmless
+from overlapbench.reading.counters import PARTS, Table, merge_tables, parse_table, stored_table
+from overlapbench.reading.entries import Entries, read_entries
+from overlapbench.reading.launch import CONTEXT_FIELDS, surroundings, to_launch
+from overlapbench.reading.result import to_result
+from overlapbench.reading.source import LARGEST_BYTES, Document, Fields, load
 
 APPLICATION = 0x6F6C6270  # "olbp"
 VERSION = 2
@@ -40,6 +44,7 @@ PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
+_REFUSED = ("injected_delay", "injected_fault")  # keys of a context
 _PATIENCE_S = 60.0  # how long to wait for another writer
 _ERRORS = {  # by SQLite's message
     "file is not a database": "not a history: not an SQLite database; name one with --database",
@@ -201,3 +206,54 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
             " use the one that made it"
         )
     connection.execute(f"PRAGMA query_only = {'OFF' if create else 'ON'}")
+
+
+def read_runs(arguments: Sequence[str], revision: str = "") -> list[tuple[str, Run]]:
+    """Read files, globs and `-`, each with its text; ResultError unless every one is a result."""
+    sources = expand(arguments)
+    if sources.count("-") > 1:
+        raise ResultError("-: standard input can be read only once")
+    texts = [(source, load(source)) for source in sources]
+    return [(text, parse_run(source, text, revision)) for source, text in texts]
+
+
+def parse_run(source: str, text: str, revision: str = "") -> Run:
+    """Validate one file; `revision` replaces the revision in its context."""
+    entries = read_entries(source, text)
+    document, context = entries.document, entries.document.context
+    for key in _REFUSED:
+        if key in context.values:
+            raise context.error(key, "slowed down on purpose: a history must not contain it")
+    table = {part: document.values.get(part) for part in PARTS}
+    return Run(
+        source="standard input" if source == "-" else harmless(source),
+        date=_date(context),
+        revision=harmless(revision) or context.line("git_revision"),
+        host=context.line("host_name"),
+        machine=Machine.of(context.values),
+        table=json.dumps(table, sort_keys=True) if entries.backend else "",
+        measured=tuple(_measured(entries)),
+    )
+
+
+def utc(text: str) -> str:
+    """Write an ISO date in UTC, so that dates sort as text. Raises ValueError."""
+    date = datetime.fromisoformat(text)
+    known = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return known.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _date(context: Fields) -> str:
+    text = context.text("date")
+    try:
+        return utc(text)
+    except (ValueError, OverflowError):
+        raise context.error("date", f"{text!r} is not a date such as 2026-03-01T12:00:00") from None
+
+
+def _measured(entries: Entries) -> Iterator[Measured]:
+    """Yield each benchmark's repetitions, its problem, and the medians of its figures."""
+    figures = {str(row.name): row.figures for row in to_result(entries, "").rows}
+    for name, row in to_launch(entries).rows.items():
+        medians = {key: figures[name][key].value for key in sorted(figures[name])}
+        yield Measured(str(name), row.repetitions, row.problem, medians)

@@ -1,5 +1,7 @@
 """The verdict of every benchmark, and the exit status of all of them.
 
+`compare` is the function of `overlapbench compare` and of scripts.
+
 A benchmark has a finding for each metric that it is judged by. The worst finding decides: a falling
 rate is a regression even if the time has not changed.
 
@@ -10,17 +12,20 @@ worse than its limit, and a comparison that decided no row. Improvements never f
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from overlapbench.judge import wording
 from overlapbench.judge.findings import MAX_FLOOR, Finding, Verdict, find
-from overlapbench.judge.floors import Floors
+from overlapbench.judge.floors import Floors, read_floors
 from overlapbench.judge.side import Side
+from overlapbench.output import ResultError
 from overlapbench.reading.counters import SHOWN, TIME, merge_tables
-from overlapbench.reading.launch import CONTEXT_FIELDS, VARIABLES
+from overlapbench.reading.launch import CONTEXT_FIELDS, VARIABLES, read_launches
+from overlapbench.reading.result import Results
 from overlapbench.statistics.distributions import Array
 
 UNIT = "unit"
@@ -268,3 +273,52 @@ def _reason(finding: Finding) -> str:
     if math.isinf(finding.reach):
         return f"{text}; {_UNKNOWN_SPREAD}"
     return f"{text}; a change beyond the limit of {100 * finding.limit:g} % is not ruled out"
+
+
+Files = str | Path | Iterable[str | Path] | Results
+
+
+def compare(
+    old: Files,
+    new: Files,
+    *,
+    across: Collection[str] = (),
+    max_floor: float = MAX_FLOOR,
+    floors: Sequence[str | Path] = (),
+) -> Comparison:
+    """Compare results of two builds, machines or settings, as `overlapbench compare` does.
+
+    old        a file, a glob such as "base/*.json", or several of them; each file is one launch;
+               or what `read` returned; after `filter`, only the chosen rows are compared
+    new        likewise
+    across     what may differ between the sides, such as "driver"
+    max_floor  the limit, as a share: a larger change must not go unseen
+    floors     TOML files that say how large a change must be to count (docs/comparing.md)
+
+    The comparison has a row for each benchmark, worst first, an exit status, and `ok`.
+
+    ResultError  a file cannot be read or is not a result: one line with the file and the field
+    """
+    sides = {"base": _sources(old), "new": _sources(new)}
+    if [*sides["base"], *sides["new"]].count("-") > 1:
+        raise ResultError("-: standard input can be read only once")
+    known = read_floors([Path(one) for one in floors])
+    base, other = (
+        _chosen(Side.of_files(name, read_launches(sides[name])), files)
+        for name, files in (("base", old), ("new", new))
+    )
+    return compare_sides(base, other, known, across, max_floor)
+
+
+def _sources(files: Files) -> list[str]:
+    if isinstance(files, Results):
+        return [*files.sources]
+    return [str(one) for one in ([files] if isinstance(files, str | Path) else files)]
+
+
+def _chosen(side: Side, files: Files) -> Side:
+    """Return the side with the rows of filtered results alone."""
+    if not isinstance(files, Results):
+        return side
+    names = {str(row.name) for row in files.rows}
+    return side.of([name for name in side.benchmarks if name in names])

@@ -27,28 +27,14 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench.measurement import callables, meeting, torch_ranks, torchrun
-from overlapbench.measurement.callables import HOST, Verdict, Work
-from overlapbench.measurement.interface import ALONE, PAIR, SCHEDULE, MeasureError, Suite
+from overlapbench.measurement.callables import HOST, Work
+from overlapbench.measurement.interface import ALONE, PAIR, SCHEDULE, Suite
 from overlapbench.measurement.interface import Step as StepPlace
 from overlapbench.measurement.settings import DEFAULT_TIMEOUT_S, Settings
 from overlapbench.measurement.user_names import check_names, check_word
 from overlapbench.output import replace_file, require_file
 from overlapbench.reading.result import ResultError, State, parse_result
 from overlapbench.reading.rows import Row
-
-__all__ = [
-    "MeasureError",
-    "Step",
-    "Verdict",
-    "Work",
-    "configure",
-    "init_torch_distributed",
-    "measure",
-    "measure_alone",
-    "measure_row",
-    "measure_schedule",
-    "results",
-]
 
 Function = Callable[..., object]
 # Default values, which names omit. The default of `first` depends on the backend.

@@ -39,7 +39,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from overlapbench.measurement.measuring import Step, Work
+    from overlapbench.measurement.callables import Work
+    from overlapbench.measurement.measuring import Step
     from overlapbench.reading.rows import Row
 
 _FIXTURE = "overlap_benchmark"

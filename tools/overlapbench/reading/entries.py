@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from overlapbench.grouping import grouped
 from overlapbench.output import ResultError
-from overlapbench.reading.context import check_context, is_own, read_incomplete
 from overlapbench.reading.counters import (
     EFFICIENCY,
     SHOWN,
@@ -47,7 +46,16 @@ from overlapbench.reading.plain import (
     read_unit,
 )
 from overlapbench.reading.rows import Entry, State
-from overlapbench.reading.source import LARGEST, SMALLEST, Document, Fields, short
+from overlapbench.reading.source import (
+    LARGEST,
+    SMALLEST,
+    Document,
+    Fields,
+    check_context,
+    is_own,
+    read_incomplete,
+    short,
+)
 from overlapbench.statistics.intervals import Interval
 
 Array = NDArray[np.float64]

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from overlapbench.output import expand, harmless
-from overlapbench.reading.context import failed_self_test
 from overlapbench.reading.counters import TIME, Table
 from overlapbench.reading.entries import (
     ERROR,
@@ -28,7 +27,7 @@ from overlapbench.reading.entries import (
     read_entries,
 )
 from overlapbench.reading.plain import MEDIAN_ERROR
-from overlapbench.reading.source import load
+from overlapbench.reading.source import failed_self_test, load
 
 HOST, VARIABLES = "hosts", "variables"
 # What must agree for a comparison, and its name in reports: keys of the context, and VARIABLES.

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING
 
 from overlapbench.output import ResultError, expand, harmless
 from overlapbench.packages import packages
-from overlapbench.reading.context import failed_self_test
 from overlapbench.reading.counters import TIME, VALID, Table, merge_tables
 from overlapbench.reading.entries import ONLY_AGGREGATES, Entries, read_entries
 from overlapbench.reading.names import BenchmarkName, chooser, spell_sizes
 from overlapbench.reading.rows import Entry, Row, State, html_table, sum_up
-from overlapbench.reading.source import load
+from overlapbench.reading.source import failed_self_test, load
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]

@@ -4,11 +4,9 @@ intervals    sets of time intervals: union, intersection, difference, length; al
 model        spans, windows, and the trace of one rank
 rules        the class of a span: the table of patterns, and the user's own
 windows      steps on the device, from annotations of the host or the device
-arrows       who waited for whom, in our own trace files
 packed       the text of files, unpacked while it is read
 events       the events of a JSON trace, one after the other
-processes    the processes in a file, and which of them launched what
-devices      which devices' work is a rank's
+processes    the processes and devices in a file: which launched what, and which are ranks
 plausible    leaves out what cannot have been
 kineto       reads PyTorch's profiler and our own trace files
 nsys         reads `nsys export --type sqlite`
@@ -17,6 +15,6 @@ collectives  which kernels are one collective, and how long each waited for the 
 idle         why the device was idle
 breakdown    the shares of a window by class, and of idle by cause
 patterns     known causes of lost time, with one line of advice each
-path         the longest path through a step of all ranks
+path         who waited for whom in our own traces, and the longest path through a step
 arguments    options that the command lines for traces share
 """

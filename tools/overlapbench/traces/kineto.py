@@ -31,8 +31,6 @@ from typing import Any, NamedTuple
 from overlapbench.grouping import grouped
 from overlapbench.output import ResultError, harmless
 from overlapbench.reading.source import can_be_measured, short
-from overlapbench.traces.arrows import Arrows, Track, track_of
-from overlapbench.traces.devices import Device, ranks_among
 from overlapbench.traces.events import EVENTS, EventFile
 from overlapbench.traces.intervals import Interval, Intervals, union
 from overlapbench.traces.model import (
@@ -47,8 +45,9 @@ from overlapbench.traces.model import (
     is_between_devices,
 )
 from overlapbench.traces.packed import Text
+from overlapbench.traces.path import Arrows, Track, track_of
 from overlapbench.traces.plausible import Fault, Omitted, plausible
-from overlapbench.traces.processes import Call, Calls, Process, name_of
+from overlapbench.traces.processes import Call, Calls, Device, Process, name_of, ranks_among
 from overlapbench.traces.rules import Rules
 from overlapbench.traces.windows import number_of, place
 

@@ -25,7 +25,6 @@ from urllib.parse import quote
 
 from overlapbench.output import ResultError
 from overlapbench.reading.source import short
-from overlapbench.traces.devices import Device, ranks_among
 from overlapbench.traces.model import (
     Category,
     ForeignFileError,
@@ -35,6 +34,7 @@ from overlapbench.traces.model import (
     is_between_devices,
 )
 from overlapbench.traces.plausible import Fault, Omitted, plausible
+from overlapbench.traces.processes import Device, ranks_among
 from overlapbench.traces.rules import Rules
 from overlapbench.traces.windows import number_of, place
 

@@ -3,8 +3,7 @@
 space    the settings, their values, and the combinations that exist on this machine
 search   the race: which settings are measured next, and which are out. No input or output
 machine  queries the program and measures rows
-confirm  the winner against the default, in separate processes
-study    one pair from its first row to the answer
+study    one pair from its first row to the answer: race, and confirmation in separate processes
 advice   what the settings mean for users of NCCL and cuBLASLt
 report   the printed text and the JSON
 """
