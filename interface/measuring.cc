@@ -1,6 +1,7 @@
 #include "interface/measuring.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -23,21 +24,6 @@ constexpr std::chrono::milliseconds kLook(100);
 
 // The flags that may change from row to row.
 constexpr std::array kOfRows = {"--budget_ms=", "--warmup_ms=", "--precision=", "--timeout_s="};
-
-// Ranks with different values would wait for each other. Throws UsageError on all of them.
-void RequireSameOptions(Ranks& ranks, const Options& options) {
-  const std::array values = {
-      static_cast<double>(options.budget.count()), static_cast<double>(options.warmup.count()),
-      options.precision.value_or(-1), static_cast<double>(options.timeout.count())};
-  std::vector<double> limits;
-  for (const double value : values) limits.insert(limits.end(), {value, -value});
-  ranks.Max(limits, "comparing the settings of a row");
-  for (std::size_t i = 0; i < limits.size(); i += 2) {
-    if (limits[i] != -limits[i + 1])
-      throw UsageError(
-          "the ranks give different values of budget_ms, warmup_ms, precision or timeout_s");
-  }
-}
 
 // Destroys the session on another thread. Returns whether it ended within kPatience; otherwise that
 // thread goes on waiting for the work that hangs.
@@ -139,15 +125,10 @@ void Measuring::Configure(const std::vector<std::string>& flags) {
   }
   std::vector<std::string> all = at_start_;
   all.insert(all.end(), flags.begin(), flags.end());
-  const Options options = ParseOptions(all);
-  try {
-    RequireSameOptions(*ranks_, options);
-  } catch (const FatalError&) {
-    return;  // the row, too, will miss a rank that is missing, and says so
-  }
-  options_ = options;
-  ranks_->set_timeout(options.timeout);
-  suite_->machine.timeout = options.timeout;
+  options_ = ParseOptions(all);
+  suite_->settings = fmt::format("{}", fmt::join(flags, " "));
+  ranks_->set_timeout(options_.timeout);
+  suite_->machine.timeout = options_.timeout;
 }
 
 std::string Measuring::Measure(const UserRow& row) {

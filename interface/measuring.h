@@ -40,8 +40,8 @@ class Measuring {
   [[nodiscard]] Ranks& ranks() { return *ranks_; }
   [[nodiscard]] overlapbench_place place() const;
   // Adds flags to the constructor's for the next rows, and forgets those that it added before.
-  // Called by all ranks together. Throws UsageError for a flag that only the start can set, and if
-  // the ranks' values differ.
+  // Throws UsageError for a flag that only the start can set. A row is an error if the ranks' flags
+  // differ.
   void Configure(const std::vector<std::string>& flags);
   // The row as a JSON document. Throws UsageError if there is no such row, and Error if the
   // measuring has ended.

@@ -332,8 +332,10 @@ void Ranks::ThrowIfOthersFailed() {
   if (notices_->failed_step() == step_) throw OthersFailed();
 }
 
-void Ranks::AgreeOnEntry(const std::string& benchmark, std::int64_t iterations) {
-  const std::string mine = Notices::Cut(fmt::format("{} ({} iterations)", benchmark, iterations));
+void Ranks::AgreeOnEntry(const std::string& benchmark, std::int64_t iterations,
+                         const std::string& settings) {
+  const std::string mine = Notices::Cut(fmt::format("{} ({} iterations{}{})", benchmark, iterations,
+                                                    settings.empty() ? "" : ", ", settings));
   const std::string what = "agreeing on the next benchmark, " + mine;
   std::array<char, kTextBytes> roots{};
   std::ranges::copy(mine, roots.begin());

@@ -133,8 +133,9 @@ class Ranks {
   // FatalError if it ends the job.
   void ThrowIfOthersFailed();
   // The tripwire. Throws FatalError on all ranks, naming both sides, unless all are about to run
-  // the same number of iterations of the same benchmark.
-  void AgreeOnEntry(const std::string& benchmark, std::int64_t iterations);
+  // the same number of iterations of the same benchmark, with the same settings.
+  void AgreeOnEntry(const std::string& benchmark, std::int64_t iterations,
+                    const std::string& settings = "");
 
   // Sends all other ranks the reason why this one ends the job, after it has printed the reason.
   // Never throws, and takes at most a tenth of a second.

@@ -413,6 +413,18 @@ TEST_F(RanksTest, TheTripwireNamesBothIterationCounts) {
   EXPECT_NE(text.find("(20 iterations)"), std::string::npos) << text;
 }
 
+TEST_F(RanksTest, TheTripwireNamesBothSettings) {
+  EXPECT_NO_THROW(ranks().AgreeOnEntry("Compute/mine", 1, "--budget_ms=20"));
+  if (size() == 1) GTEST_SKIP() << "needs two ranks to differ";
+  const std::string text = Thrown<FatalError>([&] {
+    ranks().AgreeOnEntry("Compute/mine", 1, is_last() ? "--budget_ms=21" : "--budget_ms=20");
+  });
+  EXPECT_NE(text.find("rank 0 is at Compute/mine (1 iterations, --budget_ms=20)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("(1 iterations, --budget_ms=21)"), std::string::npos) << text;
+}
+
 TEST_F(RanksTest, AnErrorKnownToAllRanksIsMarkedSo) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks to differ";
   try {

@@ -315,18 +315,31 @@ comparable = ob.measure_alone(sleep(1)).state.comparable
     assert told == [True, 0]
 
 
-def test_ranks_that_give_different_budgets_are_refused(program: "Program") -> None:
+@pytest.mark.parametrize(
+    ("setting", "values"),
+    [
+        ("budget_ms", (20, 21)),
+        ("precision", (1, 2)),
+        ("timeout_s", (20, 30)),
+        ("warmup_ms", (1, 2)),
+    ],
+)
+def test_a_row_whose_settings_differ_between_ranks_is_an_error(
+    setting: str, values: tuple[int, int], program: "Program"
+) -> None:
     told = program(
-        """
+        f"""
 configure(budget_ms=20)
 rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
-try:
-    ob.measure_alone(sleep(1), budget_ms=20 + rank)
-except ValueError as error:
-    tell(str(error))
+row = ob.measure_alone(sleep(1), {setting}={values}[rank])
+tell(row.state.value, row.reason)
 tell(ob.measure_alone(sleep(1), budget_ms=30).state.comparable)
 """,
         ranks=2,
     )
-    refusal = "the ranks give different values of budget_ms, warmup_ms, precision or timeout_s"
-    assert told == [[refusal], [True], [refusal], [True]]
+    (state, reason), goes_on = told[:2]
+    assert told == [[state, reason], goes_on] * 2
+    assert (state, goes_on) == ("error", [True])
+    assert reason.startswith("the ranks have diverged: rank 0 is at Compute/mine/cache:cold (")
+    assert f"--{setting}={values[0]}" in reason.partition("rank 1 at")[0]
+    assert f"--{setting}={values[1]}" in reason.partition("rank 1 at")[2]
