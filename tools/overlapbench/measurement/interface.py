@@ -153,7 +153,7 @@ class Suite:
         self._check("where", self._suite, ctypes.byref(self.place))
 
     def configure(self, flags: Sequence[str]) -> None:
-        """Set the flags of the next rows, which are errors if ranks differ; ValueError for others."""
+        """Set the flags of the next rows, which become errors if the ranks' flags differ."""
         self._check("configure", self._suite, len(flags), _texts(flags))
 
     def interrupt_with(self, signal: int) -> None:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench.measurement import callables, meeting, torch_ranks, torchrun
-from overlapbench.measurement.callables import HOST, Work
+from overlapbench.measurement.callables import Work
 from overlapbench.measurement.interface import ALONE, PAIR, SCHEDULE, Suite
 from overlapbench.measurement.interface import Step as StepPlace
 from overlapbench.measurement.settings import DEFAULT_TIMEOUT_S, Settings
@@ -37,14 +37,6 @@ from overlapbench.reading.result import ResultError, State, parse_result
 from overlapbench.reading.rows import Row
 
 Function = Callable[..., object]
-# Default values, which names omit. The default of `first` depends on the backend.
-_UNWRITTEN = {
-    "cadence": "isolated",
-    "streams": "2",
-    "comp_sms": "0",
-    "comp_priority": "0",
-    "comm_priority": "0",
-}
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,6 @@ class _Process:
     suite: Suite | None = None
     files: list[_ResultFile] = field(default_factory=list)
     kept: list[callables.Wrapped] = field(default_factory=list)  # of rows that may still run
-    own_names: dict[str, str] = field(default_factory=dict)  # by the name given to measure_row
 
     def open(self) -> Suite:
         if self.suite is None:
@@ -117,11 +108,6 @@ class _Process:
             self.suite.interrupt_with(callables.take_signal())
             atexit.register(self.suite.close)
         return self.suite
-
-    def require_new(self, name: str) -> None:
-        """Refuse a name that one of the files contains."""
-        for file in self.files:
-            file.require_new(name)
 
 
 _process = _Process()
@@ -212,8 +198,8 @@ def measure(
     The other settings are axes of Overlap (docs/method.md). A failure in a callable raises nothing:
     the `state` of the row is then `error` or `invalid`.
 
-    ValueError    a name, label or setting is invalid, or the file of `results` contains a row of
-                  this name; no rank has measured
+    ValueError    a name, label or setting is invalid; or the file of `results` contains a row of
+                  this name, and does not get this one
     TypeError     `comp` or `comm` is not callable
     MeasureError  the library is missing, the launcher is unsupported, the ranks of
                   torch.distributed differ from MPI's, a rank does not reach the first measurement,
@@ -350,14 +336,10 @@ def measure_row(
     """
     suite = _process.open()
     torch_ranks.require_same(suite.place)
-    _process.require_new(_process.own_names.get(name, name))
     of_row = {"budget_ms": budget_ms, "precision": precision, "timeout_s": timeout_s}
     suite.configure(_process.settings.flags_of_row(of_row))
     text = suite.measure_own(name)
-    row = _row(text, suite.samples_ms(), callables.Wrapped(suite.place.device))
-    _process.own_names[name] = row.name
-    _keep(row)
-    return row
+    return _kept(text, suite.samples_ms(), callables.Wrapped(suite.place.device))
 
 
 @contextlib.contextmanager
@@ -417,9 +399,6 @@ def _measure(
     suite = _process.open()
     torch_ranks.require_same(suite.place)
     given = {axis: str(value) for axis, value in axes.items() if value is not None}
-    shown = {**labels, **({} if gated else {"gate": "off"}), **_shown(given, suite.place.device)}
-    parts = [f"{axis}:{value}" for axis, value in shown.items()]
-    _process.require_new("/".join([_subject(kind, name, works), *parts]))
     wrapped = callables.Wrapped(suite.place.device)
     entries = [wrapped.entry(one, work, gated) for one, work in works.items()]
     with contextlib.suppress(OSError, ValueError):
@@ -434,41 +413,15 @@ def _measure(
         [f"{label}={value}" for label, value in labels.items()],
         [f"{axis}={value}" for axis, value in given.items()],
     )
-    row = _row(text, suite.samples_ms(), wrapped)
-    _keep(row)
+    row = _kept(text, suite.samples_ms(), wrapped)
     for error in wrapped.raised:
         if not isinstance(error, Exception):  # Ctrl-C
             raise error
     return row
 
 
-def _subject(kind: int, name: str, works: Mapping[str, Work]) -> str:
-    """Return the part of a row's name before its axes, as interface/user_rows.cc makes it."""
-    if kind == PAIR:
-        return f"Overlap/{name}Comm+{name}Comp"
-    if kind == SCHEDULE:
-        return f"Schedule/{name}"
-    return f"{'Compute' if works[name].kind == 'comp' else 'Comm'}/{name}"
-
-
-def _shown(given: Mapping[str, str], device: int) -> dict[str, str]:
-    """Return the axes that a row's name shows, in the order of `measure`'s parameters."""
-    unwritten = _UNWRITTEN | {"first": "none" if device == HOST else "comp"}
-    return {"cache": "cold"} | {
-        axis: value for axis, value in given.items() if value != unwritten.get(axis)
-    }
-
-
-def _keep(row: Row) -> None:
-    """Write the row to the files."""
-    # The full name of one of the suite's own rows is known only now.
-    _process.require_new(row.name)
-    for file in _process.files:
-        file.rows.append(row)
-        file.write("the run is still going, or was killed")
-
-
-def _row(text: str, samples_ms: Sequence[float], wrapped: callables.Wrapped) -> Row:
+def _kept(text: str, samples_ms: Sequence[float], wrapped: callables.Wrapped) -> Row:
+    """Return the row of a document, which is then in the files, too."""
     (read,) = parse_result("the row", text).rows
     row = replace(
         read,
@@ -479,4 +432,9 @@ def _row(text: str, samples_ms: Sequence[float], wrapped: callables.Wrapped) -> 
     )
     if row.state is State.ERROR:
         _process.kept.append(wrapped)  # a hanging thread may still call them
+    for file in _process.files:
+        file.require_new(row.name)
+    for file in _process.files:
+        file.rows.append(row)
+        file.write("the run is still going, or was killed")
     return row
