@@ -135,7 +135,7 @@ def test_of_a_key_given_twice_the_last_counts() -> None:
     text = json.dumps(samples.document([A])).replace(
         '"real_time": 1.0', '"real_time": 7, "real_time": 2.0'
     )
-    assert parse_launch("run.json", text).rows[A["run_name"]].values[0] == 2.0
+    assert parse_launch("run.json", text).time_ms(A["run_name"]) == 2.0
 
 
 def test_a_large_file_of_one_line_is_refused_by_field(tmp_path: Path, capsys: Capture) -> None:

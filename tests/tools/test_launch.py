@@ -4,6 +4,7 @@ import json
 import math
 import statistics
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from overlapbench.judge.side import badness
 from overlapbench.output import ResultError
 from overlapbench.reading import source
 from overlapbench.reading.counters import stored_table
-from overlapbench.reading.entries import SAVED, columns_of
-from overlapbench.reading.launch import Figures, parse_launch, read_launches
+from overlapbench.reading.entries import SAVED, Array, columns_of
+from overlapbench.reading.launch import parse_launch, read_launches
 from overlapbench.reading.plain import MEDIAN_ERROR
 from samples import Json
 
@@ -24,9 +25,21 @@ COLUMNS = columns_of(stored_table())
 PAIR = "AllToAll+Gemm/grid:1x1"
 
 
+class Figures(NamedTuple):
+    """One benchmark of a launch."""
+
+    unit: str
+    values: Array
+    error: float
+    repetitions: int
+    problem: str
+
+
 def read(*rows: Json, **context: str) -> dict[str, Figures]:
     document = samples.document(rows, **context)
-    return dict(parse_launch("run.json", json.dumps(document)).rows)
+    one = parse_launch("run.json", json.dumps(document))
+    columns = (one.units, one.values, one.errors, one.repetitions, one.problems)
+    return dict(zip(one.names, map(Figures._make, zip(*columns, strict=True)), strict=True))
 
 
 def value(figures: Figures, metric: str) -> float:

@@ -254,6 +254,8 @@ def _date(context: Fields) -> str:
 def _measured(entries: Entries) -> Iterator[Measured]:
     """Yield each benchmark's repetitions, its problem, and the medians of its figures."""
     figures = {str(row.name): row.figures for row in to_result(entries, "").rows}
-    for name, row in to_launch(entries).rows.items():
+    launch = to_launch(entries)
+    each = zip(map(str, launch.names), launch.repetitions, launch.problems, strict=True)
+    for name, repetitions, problem in each:
         medians = {key: figures[name][key].value for key in sorted(figures[name])}
-        yield Measured(str(name), row.repetitions, row.problem, medians)
+        yield Measured(name, repetitions, problem, medians)

@@ -1,10 +1,10 @@
-"""MPI for processes that torchrun has started.
+"""The ranks of PyTorch and of MPI, which must agree; and MPI for processes of torchrun.
 
 The suite's ranks communicate by MPI, and MPI starts only in processes of its own launcher, which
-gives each process environment variables with its server and its rank. So rank 0 has mpirun start a
-placeholder for each rank. A placeholder writes its variables to a folder that all processes of this
-torchrun know. The rank's process sets them for itself, and MPI starts as if mpirun had started that
-process. The placeholder exits after its process has ended.
+gives each process environment variables with its server and its rank. torchrun does not. So rank 0
+has mpirun start a placeholder for each rank. A placeholder writes its variables to a folder that
+all processes of this torchrun know. The rank's process sets them for itself, and MPI starts as if
+mpirun had started that process. The placeholder exits after its process has ended.
 
 This needs all ranks on one host.
 """
@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -21,9 +22,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
-from overlapbench.measurement.interface import MeasureError
+from overlapbench.measurement.interface import MeasureError, Place, Suite
 
 TIMEOUT_S = 60.0
 _LOOK_S = 0.02  # interval at which a process looks for a file
@@ -36,6 +38,50 @@ _FAILED = "failed"  # the file with the reason, for all ranks and later attempts
 
 def has_started_us() -> bool:
     return _STARTED_BY_US in os.environ
+
+
+def require_same(place: Place) -> None:
+    """Raise MeasureError if torch.distributed is initialized with other ranks."""
+    torch = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return
+    rank, ranks = distributed.get_rank(), distributed.get_world_size()
+    if (rank, ranks) != (place.rank, place.ranks):
+        raise MeasureError(
+            f"torch.distributed has rank {rank} of {ranks}, but MPI has rank {place.rank} of"
+            f" {place.ranks}: start with `mpirun -n {ranks} python ...`, or with torchrun on one"
+            " host, and call overlapbench.init_torch_distributed() in place of init_process_group()"
+        )
+
+
+def init(suite: Suite, backend: str | None, **options: Any) -> None:
+    """Initialize torch.distributed with MPI's ranks."""
+    import torch
+
+    place = suite.place
+    if not has_started_us():  # torchrun sets these, and its store listens there
+        address = suite.broadcast(f"{socket.gethostname()}:{_free_port()}")
+        host, _, port = address.rpartition(":")
+        os.environ |= {
+            "RANK": str(place.rank),
+            "WORLD_SIZE": str(place.ranks),
+            "LOCAL_RANK": str(place.local_rank),
+            "MASTER_ADDR": host,
+            "MASTER_PORT": port,
+        }
+    on_gpu = place.device >= 0
+    if on_gpu:
+        torch.cuda.set_device(place.device)
+        options.setdefault("device_id", torch.device("cuda", place.device))
+    torch.distributed.init_process_group(backend or ("nccl" if on_gpu else "gloo"), **options)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @contextlib.contextmanager

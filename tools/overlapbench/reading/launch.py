@@ -11,8 +11,6 @@ arrays, and names are processed once for all files.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -59,16 +57,6 @@ def surroundings(context: Mapping[str, object]) -> dict[str, str]:
     return found | {VARIABLES: harmless(" ".join(variables))}
 
 
-class Figures(NamedTuple):
-    """One benchmark of one launch; values are in the order of the columns, NaN if missing."""
-
-    unit: str
-    values: Array  # medians of the repetitions; the time in ms
-    error: float  # standard error of the time's logarithm inside the launch; NaN if unknown
-    repetitions: int
-    problem: str  # why the figures cannot be trusted; "" for a good row
-
-
 @dataclass(frozen=True)
 class Launch:
     """One result file; the sequences after the context have one entry per benchmark."""
@@ -79,18 +67,12 @@ class Launch:
     columns: tuple[str, ...]  # of values: the judged counters, and others that are kept
     names: Sequence[str]
     units: Sequence[str]
-    values: Array  # benchmarks x columns
-    errors: Array
+    values: Array  # benchmarks x columns: medians of repetitions, the time in ms; NaN if missing
+    errors: Array  # standard errors of the times' logarithms inside the launch; NaN if unknown
     repetitions: Sequence[int]
-    problems: Sequence[str]
+    problems: Sequence[str]  # why figures cannot be trusted; "" for a good row
     doubt: str = ""  # why rows are missing, or none can be trusted; "" if all is well
     date: str = ""  # of the measurement, as the file has it
-
-    @cached_property
-    def rows(self) -> Mapping[str, Figures]:
-        """The figures of each benchmark."""
-        columns = (self.units, self.values, self.errors, self.repetitions, self.problems)
-        return dict(zip(self.names, map(Figures._make, zip(*columns, strict=True)), strict=True))
 
     @property
     def identity(self) -> object:
@@ -102,7 +84,7 @@ class Launch:
 
     def time_ms(self, name: str) -> float:
         """Return the time of a benchmark; NaN if nothing was measured."""
-        return float(self.rows[name].values[self.columns.index(TIME)])
+        return float(self.values[self.names.index(name), self.columns.index(TIME)])
 
 
 def read_launches(arguments: Iterable[str]) -> list[Launch]:
