@@ -1,5 +1,5 @@
 # Writes OUTPUT with VERSION and the git revision of SOURCE, if they changed. A release archive contains
-# the revision in the file REVISION (tools/release.sh). In another tree without a history, the
+# the revision in the file REVISION (dev/release.sh). In another tree without a history, the
 # environment variable OVERLAPBENCH_REVISION gives it, else it is "unknown".
 cmake_minimum_required(VERSION 3.25)
 if(EXISTS "${SOURCE}/REVISION")

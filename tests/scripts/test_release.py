@@ -1,4 +1,4 @@
-"""tools/release.sh: where the version is written, and the files of a release.
+"""dev/release.sh: where the version is written, and the files of a release.
 
 A repository with only what the script reads is released; its Python is a fake that makes a wheel.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-READ = ("tools/release.sh", "tools/setup.sh", "cmake/git_revision.cmake", "CMakeLists.txt")
+READ = ("dev/release.sh", "tools/setup.sh", "cmake/git_revision.cmake", "CMakeLists.txt")
 CHANGELOG = """# Changelog
 
 ## [Unreleased]
@@ -91,7 +91,7 @@ def release(
         (programs / name).chmod(0o755)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     notes = str(repository / "build/notes")
-    script = repository / "tools/release.sh"
+    script = repository / "dev/release.sh"
     return run(script, *arguments, cwd=repository, PATH=path, NOTES=notes)
 
 
@@ -198,11 +198,11 @@ def test_uncommitted_changes_are_not_released(repository: Path) -> None:
 def test_a_version_that_the_changelog_lacks_is_not_released(repository: Path) -> None:
     done = release(repository, "build")
     assert done.returncode == 1
-    assert "has no section for 0.1.0; first run tools/release.sh name 0.1.0" in done.stderr
+    assert "has no section for 0.1.0; first run dev/release.sh name 0.1.0" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [[], ["name"], ["build", "0.2.0"], ["publish"]])
 def test_other_arguments_are_refused_in_one_line(repository: Path, arguments: list[str]) -> None:
     done = release(repository, *arguments)
     assert done.returncode == 2
-    assert done.stderr == "release.sh: tools/release.sh takes name VERSION or build; see --help\n"
+    assert done.stderr == "release.sh: dev/release.sh takes name VERSION or build; see --help\n"

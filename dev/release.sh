@@ -4,9 +4,9 @@
 # where the program, its CMake package and the Python package have it, and in the
 # headings of CHANGELOG.md.
 #
-#   tools/release.sh name 0.2.0   write the version in both places, with today's
+#   dev/release.sh name 0.2.0   write the version in both places, with today's
 #                                 date
-#   tools/release.sh build        from HEAD: the source archive, the wheel without
+#   dev/release.sh build        from HEAD: the source archive, the wheel without
 #                                 the program, and their checksums, in
 #                                 build/dist/; and where docker or podman runs,
 #                                 the image overlapbench:0.2.0
@@ -16,7 +16,7 @@
 # from the archive, so they have nothing that it lacks. Nothing is uploaded.
 set -euo pipefail
 # shellcheck source=tools/setup.sh
-source "$(dirname "$(realpath -- "${BASH_SOURCE[0]}")")/setup.sh"
+source "$(dirname "$(realpath -- "${BASH_SOURCE[0]}")")/../tools/setup.sh"
 readonly dist=$root/build/dist
 
 version() { sed -n 's/^project(overlapbench VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt"; }
@@ -33,7 +33,7 @@ name() {
   sed -i "s/^\(project(overlapbench VERSION \)[0-9.]*/\1$1/" "$root/CMakeLists.txt"
   sed -i -e "s/^## \[Unreleased\]$/&\n\n## [$1] - $(date -u +%F)/" \
     -e '/^This will be the first release/,/^$/d' "$root/CHANGELOG.md"
-  say "named $1; run ./check, commit, tag it v$1, then run tools/release.sh build"
+  say "named $1; run ./check, commit, tag it v$1, then run dev/release.sh build"
 }
 
 # The first engine for containers that answers; none is no error.
@@ -61,7 +61,7 @@ build_files() {
   name=overlapbench-$version
   [[ ! $(git -C "$root" status --porcelain) ]] || fail 1 "uncommitted changes: a release is made of HEAD"
   has_section "$version" ||
-    fail 1 "CHANGELOG.md has no section for $version; first run tools/release.sh name $version"
+    fail 1 "CHANGELOG.md has no section for $version; first run dev/release.sh name $version"
   [[ -x $venv/bin/python ]] || fail 1 "$venv is missing; first run ./bench --build-only"
   rm -rf "$dist" && mkdir -p "$dist"
   git -C "$root" archive --prefix="$name/" --output="$dist/$name.tar.gz" \
@@ -80,5 +80,5 @@ case $#:${1:-} in
   2:name) name "$2" ;;
   1:build) build_files ;;
   1:--help | 1:-h) sed -n '3,/^set/s/^# \{0,1\}//p' "$0" ;;
-  *) fail 2 "tools/release.sh takes name VERSION or build; see --help" ;;
+  *) fail 2 "dev/release.sh takes name VERSION or build; see --help" ;;
 esac
