@@ -271,11 +271,6 @@ class Row(Attributes):
         """What the suite says about a good row."""
         return self.state.line(self.reason) if self.trusted else ""
 
-    @property
-    def first_axes(self) -> frozenset[str]:
-        """The axes of the workload named first."""
-        return self.table.axes_of_first(self.name)
-
     # ---- shown
 
     def plot(self) -> Any:

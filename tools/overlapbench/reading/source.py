@@ -104,26 +104,18 @@ class Document:
         return Fields(self, None, cast(Mapping[str, object], self.values["context"]))
 
     @cached_property
-    def entries(self) -> Sequence[object]:
-        """The entries of the list; there must be at least one."""
+    def rows(self) -> Sequence["Fields"]:
+        """The entries of the list; there must be at least one, and each must be an object."""
         entries, name = self.values.get(self.list_name), self.list_name
         if not isinstance(entries, list) or not entries:
             raise ResultError(f"{self.source}: {name}: missing or empty: nothing was measured")
-        return entries
-
-    @cached_property
-    def rows(self) -> Sequence["Fields"]:
-        """The entries of the list; each must be an object."""
         rows = []
-        for index, entry in enumerate(self.entries):
+        for index, entry in enumerate(entries):
             if not isinstance(entry, dict):
-                told = f"{self.list_name}[{index}]: {short(entry)} is not an object"
+                told = f"{name}[{index}]: {short(entry)} is not an object"
                 raise self.error(told, index)
             rows.append(Fields(self, index, entry))
         return rows
-
-    def fields(self, index: int) -> "Fields":
-        return self.rows[index]
 
     def error(self, what: str, index: int | None, key: str = "") -> ResultError:
         line = self._line(index, key)

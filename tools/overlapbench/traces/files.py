@@ -9,9 +9,8 @@ traces, each row is a run; all other traces belong to one run.
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from overlapbench.grouping import grouped
@@ -74,26 +73,17 @@ def _read(source: str, rules: Rules) -> list[Trace]:
     traces: list[Trace] = []
     foreign: list[ForeignFileError] = []
     for file in _within(source):
-        for read in _readers(file, rules):
+        if file.endswith(_REPORTS):
+            raise ResultError(f"{file}: export it first: nsys export --type sqlite {file}")
+        for text in [None] if _is_sqlite(file) else opened(file):  # several in an archive
             try:
-                traces += read()
+                traces += _named(read_kineto(text, rules) if text else read_nsys(file, rules))
             except ForeignFileError as error:
                 foreign.append(error)
     if not traces:
         raise foreign[0]
     notes = tuple(f"left out a file that is no trace: {error}" for error in foreign)
     return [replace(trace, notes=(*trace.notes, *notes)) for trace in traces]
-
-
-def _readers(source: str, rules: Rules) -> Iterator[Callable[[], list[Trace]]]:
-    """Return what reads a file: several readers for an archive."""
-    if source.endswith(_REPORTS):
-        raise ResultError(f"{source}: export it first: nsys export --type sqlite {source}")
-    if _is_sqlite(source):
-        yield lambda: _named(read_nsys(source, rules))
-    else:
-        for text in opened(source):
-            yield partial(lambda text: _named(read_kineto(text, rules)), text)
 
 
 def _named(traces: list[Trace]) -> list[Trace]:

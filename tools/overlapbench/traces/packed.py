@@ -50,14 +50,12 @@ def opened(source: str) -> Iterator[Text]:
     """Open a file, or standard input for `-`; yield one text, or those in an archive."""
     with ExitStack() as stack:
         try:
-            file = sys.stdin.buffer if source == "-" else stack.enter_context(_open(source))
+            file = (
+                sys.stdin.buffer if source == "-" else stack.enter_context(Path(source).open("rb"))
+            )
             yield from _unpacked(source, file, stack, "")
         except OSError as error:
             raise _refusal(source, "", error) from None
-
-
-def _open(source: str) -> IO[bytes]:
-    return Path(source).open("rb")
 
 
 def _unpacked(source: str, packed: IO[bytes], stack: ExitStack, form: str) -> Iterator[Text]:

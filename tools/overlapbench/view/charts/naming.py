@@ -88,7 +88,9 @@ def named(
 def axes_of_side(side: int) -> Callable[[Row], Mapping[str, str]]:
     """Return a function for the axes of a pair's first workload (0), or all others (1)."""
     return lambda row: {
-        axis: value for axis, value in row.name.axes if (axis in row.first_axes) == (side == 0)
+        axis: value
+        for axis, value in row.name.axes
+        if (axis in row.table.axes_of_first(row.name)) == (side == 0)
     }
 
 

@@ -28,7 +28,7 @@ def _read(path: str) -> list[Tuned]:
     document = Document.parse(path, load(path), "pairs")
     if document.values.get("tune_schema") != SCHEMA:
         raise ResultError(f"{path}: tune_schema: not {SCHEMA!r}: not a result of overlapbench tune")
-    return [_tuned(document.fields(i)) for i in range(len(document.entries))]
+    return [*map(_tuned, document.rows)]
 
 
 def _tuned(fields: Fields) -> Tuned:
