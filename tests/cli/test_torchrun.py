@@ -22,8 +22,8 @@ RANKS = 2
 PROGRAM = """
 import json, os, sys, time
 import overlapbench as ob
-from overlapbench.measurement import torchrun
-torchrun.TIMEOUT_S = float(os.environ.get("TIMEOUT_S", 30))
+from overlapbench.measurement import ranks
+ranks.TIMEOUT_S = float(os.environ.get("TIMEOUT_S", 30))
 if os.environ["RANK"] == os.environ.get("LATE"):
     time.sleep(1)
 if os.environ["RANK"] == os.environ.get("DEAD"):

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from overlapbench.measurement import callables, meeting, torchrun
+from overlapbench.measurement import callables, ranks
 from overlapbench.measurement.callables import Work
 from overlapbench.measurement.interface import ALONE, PAIR, SCHEDULE, Suite
 from overlapbench.measurement.interface import Step as StepPlace
@@ -101,8 +101,8 @@ class _Process:
     def open(self) -> Suite:
         if self.suite is None:
             flags = self.settings.flags_of_process()
-            with torchrun.joined():
-                meeting.require_all(self.settings.value("timeout_s") or DEFAULT_TIMEOUT_S)
+            with ranks.joined():
+                ranks.require_all(self.settings.value("timeout_s") or DEFAULT_TIMEOUT_S)
                 self.suite = Suite(flags)
             self.settings.opened = True
             self.suite.interrupt_with(callables.take_signal())
@@ -153,7 +153,7 @@ def init_torch_distributed(backend: str | None = None, **options: Any) -> None:
 
     MeasureError  the library is missing, or the launcher is unsupported
     """
-    torchrun.init(_process.open(), backend, **options)
+    ranks.init(_process.open(), backend, **options)
 
 
 def measure(
@@ -335,7 +335,7 @@ def measure_row(
     MeasureError  as `measure`
     """
     suite = _process.open()
-    torchrun.require_same(suite.place)
+    ranks.require_same(suite.place)
     of_row = {"budget_ms": budget_ms, "precision": precision, "timeout_s": timeout_s}
     suite.configure(_process.settings.flags_of_row(of_row))
     text = suite.measure_own(name)
@@ -397,7 +397,7 @@ def _measure(
 ) -> Row:
     check_names(name, labels)
     suite = _process.open()
-    torchrun.require_same(suite.place)
+    ranks.require_same(suite.place)
     given = {axis: str(value) for axis, value in axes.items() if value is not None}
     wrapped = callables.Wrapped(suite.place.device)
     entries = [wrapped.entry(one, work, gated) for one, work in works.items()]

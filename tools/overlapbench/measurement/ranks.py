@@ -1,12 +1,16 @@
-"""The ranks of PyTorch and of MPI, which must agree; and MPI for processes of torchrun.
+"""The ranks of a job: those of MPI, which must all arrive, and those of PyTorch, which must agree.
 
-The suite's ranks communicate by MPI, and MPI starts only in processes of its own launcher, which
-gives each process environment variables with its server and its rank. torchrun does not. So rank 0
-has mpirun start a placeholder for each rank. A placeholder writes its variables to a folder that
-all processes of this torchrun know. The rank's process sets them for itself, and MPI starts as if
-mpirun had started that process. The placeholder exits after its process has ended.
+*Arriving.* MPI waits forever for a rank that does not start it. So each rank first creates a file
+in the folder that mpirun keeps for the job, and looks for the files of the others. The outcome is
+one file, written by the first rank that has seen all others or has timed out. All ranks follow it,
+including late ones. This works if mpirun has started all ranks on one host. Otherwise nothing is
+checked here.
 
-This needs all ranks on one host.
+*torchrun.* MPI starts only in processes of its own launcher, which gives each process environment
+variables with its server and its rank. torchrun does not. So rank 0 has mpirun start a placeholder
+for each rank. A placeholder writes its variables to a folder that all processes of this torchrun
+know. The rank's process sets them for itself, and MPI starts as if mpirun had started that process.
+The placeholder exits after its process has ended. This needs all ranks on one host.
 """
 
 import atexit
@@ -28,12 +32,53 @@ from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
 from overlapbench.measurement.interface import MeasureError, Place, Suite
 
 TIMEOUT_S = 60.0
-_LOOK_S = 0.02  # interval at which a process looks for a file
+_LOOK_S = 0.01  # interval at which a process looks for a file
+_OUTCOME = "outcome"  # the file with it: empty, or why nothing can be measured
 _LOOK_FOR_END_S = 0.5  # interval at which a placeholder checks its process
 _STARTED_BY_US = "TORCHELASTIC_RUN_ID"
 _OF_THIS_START = ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
 _OF_MPI = ("OMPI_", "PMIX_")
 _FAILED = "failed"  # the file with the reason, for all ranks and later attempts
+
+
+def require_all(timeout_s: float) -> None:
+    """Wait for the other ranks; after the timeout, MeasureError names the missing ones."""
+    rank, ranks, local = (
+        int(os.environ.get(f"OMPI_COMM_WORLD_{name}", 0)) for name in ("RANK", "SIZE", "LOCAL_SIZE")
+    )
+    job = Path(os.environ.get("PMIX_SERVER_TMPDIR", ""))
+    if ranks < 2 or local != ranks or not job.is_absolute() or not job.is_dir():
+        return
+    folder = job / "overlapbench"
+    folder.mkdir(exist_ok=True)
+    (folder / str(rank)).touch()
+    if reason := _outcome(folder, ranks, timeout_s):
+        raise MeasureError(reason)
+
+
+def _outcome(folder: Path, ranks: int, timeout_s: float) -> str:
+    """Return why the ranks have not met; "" if they have."""
+    deadline = time.monotonic() + timeout_s
+    while not (folder / _OUTCOME).exists():
+        missing = [rank for rank in range(ranks) if not (folder / str(rank)).exists()]
+        if not missing:
+            _decide(folder, "")
+        elif time.monotonic() > deadline:
+            names = f"rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}"
+            came = f"{names} of {ranks} did not reach the first measurement"
+            _decide(folder, f"{came} within {timeout_s:g} s")
+        else:
+            time.sleep(_LOOK_S)
+    return (folder / _OUTCOME).read_text(encoding="utf-8")
+
+
+def _decide(folder: Path, reason: str) -> None:
+    """Write the outcome atomically unless another rank has written one."""
+    mine = folder / f"{_OUTCOME}.{os.getpid()}"
+    mine.write_text(reason, encoding="utf-8")
+    with contextlib.suppress(FileExistsError):
+        (folder / _OUTCOME).hardlink_to(mine)
+    mine.unlink()
 
 
 def has_started_us() -> bool:
