@@ -37,7 +37,7 @@ def test_explain_shows_samples_test_and_floor(tmp_path: Path, capsys: Capture) -
         ("", 0.003, "2.00 %: the least floor; limit 10 %"),
         ("", 0.02, r"\d\.\d\d %: the spread of launches; limit 10 %"),
         (f'[spread."{SLOW}"]\ntime = 2', 0.003, r"\d\.\d\d %: the calibrated spread; limit 10 %"),
-        ('[[floor]]\npattern = "*/n:80/*"\npercent = 12', 0.003, r"12.00 %: set for \*/n:80/\*; "),
+        ('[[floor]]\npattern = "/n:80/"\npercent = 12', 0.003, r"12.00 %: set for /n:80/; "),
     ],
 )
 def test_explain_says_where_a_floor_comes_from(
