@@ -66,7 +66,7 @@ std::vector<int> Counts(Backend backend) {
 }
 
 // Makes the runs of the row, or of every candidate, and what is derived from them.
-void MakeRuns(const Benchmark& benchmark) {
+void CheckRuns(const Benchmark& benchmark) {
   std::vector<Settings> all = benchmark.candidates;
   if (all.empty()) all.push_back(benchmark.settings);
   for (const Settings& candidate : all) {
@@ -102,7 +102,7 @@ TEST_P(ManyRanksTest, MakesTheRunsOfEveryRow) {
     const Families families(GetParam(), count);
     for (const Benchmark& benchmark : families.plan().benchmarks()) {
       SCOPED_TRACE(fmt::format("{} ranks, {}", count, benchmark.name));
-      if (families.CanMake(benchmark)) MakeRuns(benchmark);
+      if (families.CanMake(benchmark)) CheckRuns(benchmark);
     }
   }
 }
