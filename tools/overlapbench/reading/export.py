@@ -7,7 +7,7 @@ definition and better direction come from the file's own table.
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ _BASE_UNITS: Mapping[str, tuple[str, float, str]] = {
     "%": ("ratio", 1e-2, "pct"),
     "": ("ratio", 1.0, ""),
 }
+_NO_UNIT = ("", 1.0, "")
 _ABOUT = ("backend", "device", "ranks", "git_revision", "driver_version", "nccl_version", "date")
 _NS_PER_MS = 1e6
 
@@ -115,27 +116,19 @@ def to_openmetrics(result: Result, exported: Sequence[Exported]) -> str:
     states = core.StateSetMetricFamily(f"{_PREFIX}_state", "What a row is.", labels=["benchmark"])
     for row in result.rows:
         states.add_metric([row.name], {state.value: row.state is state for state in State})
+    stems = family_stems(result.table)
     gauges: dict[str, Any] = {}
-    for name, unit, about, benchmark, value in _samples(result.table, exported):
-        gauge = core.GaugeMetricFamily(name, about, labels=["benchmark"], unit=unit)
-        gauges.setdefault(name, gauge).add_metric([benchmark], value)
-    families = SimpleNamespace(collect=lambda: [run, states, *gauges.values()])
-    text: bytes = generate_latest(families)  # type: ignore[no-untyped-call]
-    return text.decode()
-
-
-def _samples(
-    table: Table, exported: Sequence[Exported]
-) -> Iterator[tuple[str, str, str, str, float]]:
-    """Yield the family, base unit, definition, benchmark and value of each figure and its ends."""
-    stems = family_stems(table)
     for row, counter, figure in exported:
-        unit, scale, _ = _base_unit(counter)
+        unit, scale, _ = _BASE_UNITS.get(counter.unit, _NO_UNIT)
         ends = {"low": figure.low, "high": figure.high} if figure.interval else {}
         for end, value in {"": figure.value, **ends}.items():
             name = "_".join(filter(None, (stems[counter.name], end, unit)))
-            about = f"{end} end of the 95 % interval: " if end else ""
-            yield name, unit, about + counter.definition, row.name, value * scale
+            about = (f"{end} end of the 95 % interval: " if end else "") + counter.definition
+            gauge = core.GaugeMetricFamily(name, about, labels=["benchmark"], unit=unit)
+            gauges.setdefault(name, gauge).add_metric([row.name], value * scale)
+    families = SimpleNamespace(collect=lambda: [run, states, *gauges.values()])
+    text: bytes = generate_latest(families)  # type: ignore[no-untyped-call]
+    return text.decode()
 
 
 def family_stems(table: Table) -> dict[str, str]:
@@ -146,17 +139,13 @@ def family_stems(table: Table) -> dict[str, str]:
     stems: dict[str, str] = {}
     taken = set()
     for counter in table.counters.values():
-        unit, _, word = _base_unit(counter)
+        unit, _, word = _BASE_UNITS.get(counter.unit, _NO_UNIT)
         bare = f"_{counter.name}_".replace(f"_{word}_", "_", 1) if word else counter.name
         if (bare.lower(), unit) in taken:
             bare = counter.name
         taken.add((bare.lower(), unit))
         stems[counter.name] = f"{_PREFIX}_{bare.strip('_').lower()}".rstrip("_")
     return stems
-
-
-def _base_unit(counter: Counter) -> tuple[str, float, str]:
-    return _BASE_UNITS.get(counter.unit, ("", 1.0, ""))
 
 
 def to_github_action(_: Result, exported: Sequence[Exported]) -> str:

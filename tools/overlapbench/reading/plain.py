@@ -11,7 +11,7 @@ BigO and RMS describe a fit over several benchmarks and belong to none. With
 
 import math
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 from overlapbench.grouping import grouped
@@ -29,73 +29,66 @@ _OF_A_FIT = frozenset({"BigO", "RMS"})
 _OLD_NAME = re.compile(r"(.+)_(mean|median|stddev|BigO|RMS)")
 
 
-class _Plain(NamedTuple):
-    """What an entry says; NaN for a time that it does not have."""
+class _Aggregate(NamedTuple):
+    """What sums up the repetitions of a benchmark."""
 
-    name: str  # of the benchmark; "" if it describes a fit
-    unit: str
-    time_ms: float = math.nan
-    state: State = State.OK
-    reason: str = ""  # of the state
-    aggregate: str = ""  # "" for a repetition
-    repetitions: float = math.nan  # that an aggregate sums up
+    entry: Entry
+    place: float  # in the file
+    kind: str  # such as "median"
+    time_ms: float  # NaN if it is no time
+    repetitions: float  # NaN if unknown
 
 
 def read_plain(document: Document) -> list[Entry]:
     """Read all entries of a file. ResultError if one is malformed."""
     named = (row.values.get("name") for row in document.rows)
     names = {name for name in named if isinstance(name, str)}
-    read = [_read(fields, names) for fields in document.rows]
-    entries = []
-    for place, one in enumerate(read):
-        name = BenchmarkName.foreign(one.name) if one.name else None
-        entry = Entry(name, one.unit, one.state, one.reason)
-        if not one.aggregate:
+    entries: list[Entry] = []
+    aggregates: dict[str, list[_Aggregate]] = {}
+    for place, fields in enumerate(document.rows):
+        name, kind = _identify(fields, names)
+        if kind in _OF_A_FIT:
+            entries.append(Entry(None))
+            continue
+        entry = Entry(BenchmarkName.foreign(name), read_unit(fields))
+        entries.append(entry)
+        if kind:
+            time_ms = _time(fields) * TO_MS[entry.unit] if kind in _TIMES else math.nan
+            one = _Aggregate(entry, place, kind, time_ms, _repetitions(fields))
+            aggregates.setdefault(name, []).append(one)
+        else:
             # A name may be given to several benchmarks, each with its repetitions.
             entry.repetition = float(place)
-            entry.figures = {} if math.isnan(one.time_ms) else {TIME: one.time_ms}
-        entries.append(entry)
-    for place, error in _standing_in(read):
-        entry, time_ms = entries[place], read[place].time_ms
-        entry.repetition, entry.figures, entry.error = float(place), {TIME: time_ms}, error
+            _read_repetition(entry, fields)
+    measured = {entry.name for entry in entries if entry.repetition is not None}
+    for name in aggregates.keys() - measured:
+        _stand_in(aggregates[name])
     return entries
 
 
-def _read(fields: Fields, names: Set[str]) -> _Plain:
-    name, aggregate = _identify(fields, names)
-    if aggregate in _OF_A_FIT:
-        return _Plain("", "", aggregate=aggregate)
-    unit = read_unit(fields)
-    if aggregate:
-        time_ms = _time(fields) * TO_MS[unit] if aggregate in _TIMES else math.nan
-        return _Plain(name, unit, time_ms, aggregate=aggregate, repetitions=_repetitions(fields))
+def _read_repetition(entry: Entry, fields: Fields) -> None:
     if failure := fields.failure():
-        return _Plain(name, unit, state=State.ERROR, reason=failure)
+        entry.state, entry.reason = State.ERROR, failure
+        return
     time = _time(fields)
-    if not SMALLEST <= time <= LARGEST:
-        told = f"a time of {time:g} {unit} is no measurement"
-        return _Plain(name, unit, state=State.INVALID, reason=told)
-    return _Plain(name, unit, time * TO_MS[unit])
+    if SMALLEST <= time <= LARGEST:
+        entry.figures = {TIME: time * TO_MS[entry.unit]}
+    else:
+        told = f"a time of {time:g} {entry.unit} is no measurement"
+        entry.state, entry.reason = State.INVALID, told
 
 
-def _standing_in(rows: Sequence[_Plain]) -> Iterator[tuple[int, float]]:
-    """Yield the places of aggregates that stand for repetitions which are not there.
-
-    With the relative standard error of their time.
-    """
-    measured = {row.name for row in rows if not row.aggregate}
-    lonely = [place for place, row in enumerate(rows) if row.name and row.name not in measured]
-    for places in grouped(lonely, lambda place: rows[place].name).values():
-        of = grouped(places, lambda place: rows[place].aggregate)
-        # If a name is there twice, each has its own deviation.
-        deviations = of.get(_DEVIATION, [])
-        for turn, place in enumerate(of.get(_MEDIAN, of.get(_MEAN, []))):
-            row = rows[place]
-            if SMALLEST <= row.time_ms <= LARGEST:
-                scale = MEDIAN_ERROR if row.aggregate == _MEDIAN else 1.0
-                known = turn < len(deviations)
-                deviation_ms = rows[deviations[turn]].time_ms if known else math.nan
-                yield place, scale * deviation_ms / row.time_ms / math.sqrt(row.repetitions)
+def _stand_in(aggregates: Sequence[_Aggregate]) -> None:
+    """Let aggregates of a benchmark stand for its repetitions, which are not in the file."""
+    of = grouped(aggregates, lambda one: one.kind)
+    # If a name is there twice, each has its own deviation.
+    deviations = [one.time_ms for one in of.get(_DEVIATION, [])]
+    for turn, one in enumerate(of.get(_MEDIAN, of.get(_MEAN, []))):
+        if SMALLEST <= one.time_ms <= LARGEST:
+            scale = MEDIAN_ERROR if one.kind == _MEDIAN else 1.0
+            deviation_ms = deviations[turn] if turn < len(deviations) else math.nan
+            one.entry.error = scale * deviation_ms / one.time_ms / math.sqrt(one.repetitions)
+            one.entry.repetition, one.entry.figures = one.place, {TIME: one.time_ms}
 
 
 def read_unit(fields: Fields) -> str:
