@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,11 @@ import pytest
 
 import overlapbench as ob
 from fake_suite import FakeSuite, suite
-from overlapbench.measurement import callables, measuring, meeting, torch_ranks
+from overlapbench.measurement import callables, measuring, ranks
+from overlapbench.measurement.callables import Work
 from overlapbench.measurement.interface import ALONE, PAIR, SCHEDULE, MeasureError, Place
 from overlapbench.measurement.interface import Step as StepPlace
-from overlapbench.measurement.measuring import Step, Work
+from overlapbench.measurement.measuring import Step
 
 __all__ = ["suite"]
 COMP, COMM, COPY = 0, 1, 2
@@ -46,7 +47,7 @@ def test_torch_distributed_is_initialized_with_the_ranks_of_the_suite(
     suite: FakeSuite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Any] = []
-    monkeypatch.setattr(torch_ranks, "init", lambda *these, **more: given.append((these, more)))
+    monkeypatch.setattr(ranks, "init", lambda *these, **more: given.append((these, more)))
     ob.init_torch_distributed("gloo", timeout=5)
     ob.init_torch_distributed()
     assert given == [((suite, "gloo"), {"timeout": 5}), ((suite, None), {})]
@@ -148,7 +149,7 @@ def test_ranks_of_pytorch_that_mpi_does_not_have_are_refused_before_the_row(
     def differ(place: Place) -> None:
         raise MeasureError(f"rank {place.rank}")
 
-    monkeypatch.setattr(torch_ranks, "require_same", differ)
+    monkeypatch.setattr(ranks, "require_same", differ)
     with pytest.raises(MeasureError, match="rank 0"):
         measure()
     assert [call[0] for call in suite.calls] == ["open", "interrupt_with"]
@@ -175,53 +176,25 @@ def test_steps_that_cannot_be_are_refused_before_anything_is_opened(
     assert suite.calls == []
 
 
-NAMES: list[tuple[Callable[..., Any], Sequence[Any], dict[str, Any], str]] = [
-    (ob.measure_alone, [nothing], {}, "Compute/mine/cache:cold"),
-    (ob.measure_alone, [Work(nothing, kind="comm")], {"n": 2}, "Comm/mine/n:2/cache:cold"),
-    (ob.measure_alone, [Work(nothing, kind="copy")], {"name": "X"}, "Comm/X/cache:cold"),
-    (ob.measure_alone, [nothing], {"gated": False}, "Compute/mine/gate:off/cache:cold"),
-    (ob.measure_schedule, [[Step("a", "x", nothing)]], {}, "Schedule/mine/cache:cold"),
-    (ob.measure, [], {"cache": "warm"}, f"{PAIR_ROW}/cache:warm"),
-    (ob.measure, [], {"cadence": "isolated"}, f"{PAIR_ROW}/cache:cold"),
-    (ob.measure, [], {"cadence": "streaming"}, f"{PAIR_ROW}/cache:cold/cadence:streaming"),
-    (ob.measure, [], {"first": "none"}, f"{PAIR_ROW}/cache:cold"),
-    (ob.measure, [], {"first": "comp"}, f"{PAIR_ROW}/cache:cold/first:comp"),
-    (ob.measure, [], {"streams": 2}, f"{PAIR_ROW}/cache:cold"),
-    (ob.measure, [], {"streams": 1}, f"{PAIR_ROW}/cache:cold/streams:1"),
-    (ob.measure, [], {"comp_sms": 0}, f"{PAIR_ROW}/cache:cold"),
-    (ob.measure, [], {"comp_sms": 8}, f"{PAIR_ROW}/cache:cold/comp_sms:8"),
-    (ob.measure, [], {"comp_priority": 0, "comm_priority": 0}, f"{PAIR_ROW}/cache:cold"),
-    (
-        *(ob.measure, [], {"comp_priority": 1, "comm_priority": 2, "n": 1, "gated": False}),
-        f"{PAIR_ROW}/n:1/gate:off/cache:cold/comp_priority:1/comm_priority:2",
-    ),
-]
-
-
-@pytest.mark.parametrize(("measure", "given", "settings", "name"), NAMES)
-def test_a_name_that_the_file_has_is_known_before_anything_is_measured(
-    suite: FakeSuite,
-    measure: Callable[..., Any],
-    given: Sequence[Any],
-    settings: dict[str, Any],
-    name: str,
+@pytest.mark.parametrize(
+    ("measure", "given"),
+    [(ob.measure_alone, nothing), (ob.measure_schedule, [Step("a", "x", nothing)])],
+)
+def test_a_name_that_a_file_has_leaves_all_files_as_they_are(
+    suite: FakeSuite, measure: Callable[..., Any], given: Any, tmp_path: Path
 ) -> None:
-    """The name is foretold as the library makes it (interface/user_rows.cc)."""
-    works = {"comp": nothing, "comm": other} if measure is ob.measure else {}
-    suite.name = name
-    with ob.results("rows.json"):
-        measure(*given, **works, **settings)
-        with pytest.raises(ValueError, match=r"rows\.json already has a row") as raised:
-            measure(*given, **works, **settings)
-    assert f" already has a row {name}: give this one another name" in str(raised.value)
-    assert len(suite.of("measure")) == 1
-
-
-def test_the_first_side_of_a_gpu_is_the_computation_by_default(suite: FakeSuite) -> None:
-    suite.place = Place(0, 1, 0, 0)
-    row = {"cache": "cold"}
-    assert measuring._shown({"first": "comp"}, 0) == row
-    assert measuring._shown({"first": "none"}, 0) == row | {"first": "none"}
+    suite.name = "Compute/mine/n:2/cache:cold"
+    with ob.results(tmp_path / "rows.json") as rows:
+        measure(given, n=2)
+        before = (tmp_path / "rows.json").read_text()
+        with (
+            ob.results(tmp_path / "inner.json") as inner,
+            pytest.raises(ValueError, match=r"rows\.json already has a row") as raised,
+        ):
+            measure(given, n=2)
+        assert (tmp_path / "rows.json").read_text() == before
+    assert (len(rows), inner) == (1, [])
+    assert f" already has a row {suite.name}: give this one another name" in str(raised.value)
 
 
 def test_one_of_the_suites_own_rows_is_measured_by_its_name(suite: FakeSuite) -> None:
@@ -233,14 +206,9 @@ def test_one_of_the_suites_own_rows_is_measured_by_its_name(suite: FakeSuite) ->
     assert suite.of("measure_own") == [["Comm/AllReduce"]]
     with ob.results("rows.json") as rows:
         assert ob.measure_row("Comm/AllReduce").name == suite.name
-        with pytest.raises(ValueError, match=f"already has a row {suite.name}"):
-            ob.measure_row("Comm/AllReduce")  # known by now, so not measured again
-        with pytest.raises(ValueError, match=f"already has a row {suite.name}"):
-            ob.measure_row(suite.name)
-        assert len(suite.of("measure_own")) == 2
-        with pytest.raises(ValueError, match="already has a row"):
-            ob.measure_row("Comm/All")
-        assert len(suite.of("measure_own")) == 3
+        for name in ("Comm/AllReduce", suite.name):
+            with pytest.raises(ValueError, match=f"already has a row {suite.name}"):
+                ob.measure_row(name)
     assert [one.name for one in rows] == [suite.name]
 
 
@@ -343,7 +311,7 @@ def test_the_suite_is_opened_once_with_the_flags_of_the_process(
     suite: FakeSuite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(meeting, "require_all", waited.append)
+    monkeypatch.setattr(ranks, "require_all", waited.append)
     ob.configure(backend="host", host_cores=2, gate=False, self_test=False, budget_ms=4)
     for _ in range(2):
         ob.measure_alone(nothing)
@@ -358,7 +326,7 @@ def test_ranks_wait_for_each_other_as_long_as_for_anything(
     suite: FakeSuite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(meeting, "require_all", waited.append)
+    monkeypatch.setattr(ranks, "require_all", waited.append)
     ob.configure(timeout_s=5)
     ob.measure_alone(nothing)
     assert waited == [5]

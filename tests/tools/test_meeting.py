@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from overlapbench.measurement import meeting
+from overlapbench.measurement import ranks
 from overlapbench.measurement.interface import MeasureError
 
 
@@ -28,7 +28,7 @@ def arrive(job: Path, *ranks: int) -> Path:
 
 def test_the_last_rank_decides_for_all(job: Path) -> None:
     folder = arrive(job, 0, 2)
-    meeting.require_all(0.0)
+    ranks.require_all(0.0)
     assert sorted(file.name for file in folder.iterdir()) == ["0", "1", "2", "outcome"]
     assert (folder / "outcome").read_text() == ""
 
@@ -37,7 +37,7 @@ def test_a_rank_waits_for_the_others(job: Path) -> None:
     folder = arrive(job)
     late = threading.Timer(0.1, arrive, (job, 0, 2))
     late.start()
-    meeting.require_all(60.0)
+    ranks.require_all(60.0)
     late.join()
     assert (folder / "outcome").read_text() == ""
 
@@ -52,17 +52,17 @@ def test_the_missing_ranks_are_named_after_the_timeout(
     complaint = f"{who} did not reach the first measurement within 0.02 s"
     for _ in range(2):  # it stays so, even for ranks that come later
         with pytest.raises(MeasureError) as raised:
-            meeting.require_all(0.02)
+            ranks.require_all(0.02)
         assert str(raised.value) == complaint
         arrive(job, 0, 1, 2)
 
 
 def test_the_first_outcome_counts(job: Path) -> None:
     folder = arrive(job, 0, 1, 2)
-    meeting._decide(folder, "first")
-    meeting._decide(folder, "second")
+    ranks._decide(folder, "first")
+    ranks._decide(folder, "second")
     with pytest.raises(MeasureError, match=r"^first$"):
-        meeting.require_all(60.0)
+        ranks.require_all(60.0)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_ranks_of_another_launcher_are_not_awaited(
 ) -> None:
     monkeypatch.chdir(job)
     monkeypatch.setenv(name, value)
-    meeting.require_all(0.0)
+    ranks.require_all(0.0)
     assert list(job.iterdir()) == []
 
 
@@ -87,11 +87,11 @@ def test_without_a_launcher_nobody_is_awaited(monkeypatch: pytest.MonkeyPatch) -
     for name in ("RANK", "SIZE", "LOCAL_SIZE"):
         monkeypatch.delenv(f"OMPI_COMM_WORLD_{name}", raising=False)
     monkeypatch.delenv("PMIX_SERVER_TMPDIR", raising=False)
-    meeting.require_all(0.0)
+    ranks.require_all(0.0)
 
 
 def test_two_ranks_are_enough_to_wait(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SIZE", "LOCAL_SIZE"):
         monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", "2")
     with pytest.raises(MeasureError, match="rank 0 of 2 did not"):
-        meeting.require_all(0.0)
+        ranks.require_all(0.0)

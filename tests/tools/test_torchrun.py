@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from overlapbench.measurement import torch_ranks, torchrun
+from overlapbench.measurement import ranks
 from overlapbench.measurement.interface import MeasureError, Place
 
 
@@ -27,9 +27,9 @@ def rank(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
-    monkeypatch.setattr(torchrun, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(ranks, "TIMEOUT_S", 0.0)
     monkeypatch.setattr("shutil.which", lambda _name: "/there")
-    monkeypatch.setattr(torchrun, "_meeting_place", lambda: tmp_path)
+    monkeypatch.setattr(ranks, "_meeting_place", lambda: tmp_path)
     monkeypatch.setattr("atexit.register", lambda *_: None)
     monkeypatch.setenv("OMPI_MCA_x", "kept")  # restores the variables that `joined` sets
     monkeypatch.setenv("PMIX_RANK", "old")
@@ -43,12 +43,12 @@ def rank(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
 def test_mpi_starts_by_itself_where_it_can(
     rank: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, value: str
 ) -> None:
-    assert torchrun.has_started_us()
+    assert ranks.has_started_us()
     if value:
         monkeypatch.setenv(name, value)
     else:
         monkeypatch.delenv(name)
-    with torchrun.joined():
+    with ranks.joined():
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -57,7 +57,7 @@ def test_an_mpi_that_runs_already_is_kept(
     rank: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "mpi4py.MPI", SimpleNamespace())
-    with torchrun.joined():
+    with ranks.joined():
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -66,20 +66,20 @@ def test_several_hosts_and_a_missing_mpirun_are_refused(
     rank: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda _name: None)
-    with pytest.raises(MeasureError) as raised, torchrun.joined():
+    with pytest.raises(MeasureError) as raised, ranks.joined():
         pass
     assert str(raised.value) == (
         "the ranks need MPI, which torchrun does not start, and there is no mpirun"
     )
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
-    with pytest.raises(MeasureError) as raised, torchrun.joined():
+    with pytest.raises(MeasureError) as raised, ranks.joined():
         pass
     assert str(raised.value) == "torchrun has started ranks on several hosts: use mpirun or srun"
 
 
 def test_a_rank_takes_the_variables_of_its_placeholder(rank: int, tmp_path: Path) -> None:
     (tmp_path / "variables.1").write_text(json.dumps({"PMIX_RANK": "1"}))
-    with torchrun.joined():
+    with ranks.joined():
         assert os.environ["PMIX_RANK"] == "1"
         assert json.loads((tmp_path / "pid.1").read_text()) == os.getpid()
     assert tmp_path.is_dir()  # rank 0 removes it
@@ -91,13 +91,13 @@ def test_rank_0_removes_the_folder_once_mpi_has_started(
     monkeypatch.setenv("RANK", "0")
     (tmp_path / "pid.1").write_text("1")
 
-    def start(folder: Path, ranks: int) -> Any:
-        assert ranks == 2
-        torchrun._write(folder / "variables.0", {"PMIX_RANK": "0"})
+    def start(folder: Path, count: int) -> Any:
+        assert count == 2
+        ranks._write(folder / "variables.0", {"PMIX_RANK": "0"})
         return SimpleNamespace()
 
-    monkeypatch.setattr(torchrun, "_start_placeholders", start)
-    with torchrun.joined():
+    monkeypatch.setattr(ranks, "_start_placeholders", start)
+    with ranks.joined():
         assert os.environ["PMIX_RANK"] == "0"
         assert tmp_path.is_dir()
     assert not tmp_path.exists()
@@ -107,20 +107,20 @@ def test_a_rank_that_does_not_come_is_named(
     rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(MeasureError, match=r"^rank 1 of 2: rank 0 did not arrive within 0 s$"):
-        torchrun._variables_for(1, 2, tmp_path)
+        ranks._variables_for(1, 2, tmp_path)
     with pytest.raises(MeasureError, match=r"^rank 0 of 3: rank 2 did not arrive within 0 s$"):
-        torchrun._variables_for(0, 3, tmp_path)
+        ranks._variables_for(0, 3, tmp_path)
 
 
 def test_all_ranks_report_the_failure_of_one(rank: int, tmp_path: Path) -> None:
     complaint = "rank 1 of 2: rank 0 did not arrive within 0 s"
     for _ in range(2):
-        with pytest.raises(MeasureError) as raised, torchrun.joined():
+        with pytest.raises(MeasureError) as raised, ranks.joined():
             pass
         assert str(raised.value) == complaint
         assert json.loads((tmp_path / "failed").read_text()) == complaint
     (tmp_path / "variables.1").write_text("{}")
-    with pytest.raises(MeasureError, match="did not arrive"), torchrun.joined():
+    with pytest.raises(MeasureError, match="did not arrive"), ranks.joined():
         pass
 
 
@@ -128,42 +128,42 @@ def test_an_mpirun_that_ends_is_told_with_its_reason(
     rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[str] = []
-    monkeypatch.setattr(torchrun, "TIMEOUT_S", 60.0)
+    monkeypatch.setattr(ranks, "TIMEOUT_S", 60.0)
     (tmp_path / "log").write_text("-----\n  No space\nmore\n")
     gone = SimpleNamespace(poll=lambda: 1, terminate=lambda: ended.append("terminated"))
-    monkeypatch.setattr(torchrun, "_start_placeholders", lambda *_: gone)
+    monkeypatch.setattr(ranks, "_start_placeholders", lambda *_: gone)
     with pytest.raises(MeasureError, match=r"^rank 0 of 1: mpirun did not start MPI: No space$"):
-        torchrun._variables_for(0, 1, tmp_path)
+        ranks._variables_for(0, 1, tmp_path)
     assert ended == ["terminated"]
     (tmp_path / "log").write_text("-----\n")
     with pytest.raises(MeasureError, match=r"^rank 0 of 1: mpirun did not start MPI$"):
-        torchrun._variables_for(0, 1, tmp_path)
+        ranks._variables_for(0, 1, tmp_path)
 
 
 def test_a_file_is_awaited_until_it_is_there(
     rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torchrun, "TIMEOUT_S", 60.0)
-    late = threading.Timer(0.05, torchrun._write, (tmp_path / "file", 1))
+    monkeypatch.setattr(ranks, "TIMEOUT_S", 60.0)
+    late = threading.Timer(0.05, ranks._write, (tmp_path / "file", 1))
     late.start()
     running: Any = SimpleNamespace(poll=lambda: None)
-    assert torchrun._await(tmp_path / "file", tmp_path, running)
+    assert ranks._await(tmp_path / "file", tmp_path, running)
     late.join()
-    monkeypatch.setattr(torchrun, "TIMEOUT_S", 0.0)
-    assert torchrun._await(tmp_path / "file", tmp_path)
-    assert not torchrun._await(tmp_path / "other", tmp_path)
+    monkeypatch.setattr(ranks, "TIMEOUT_S", 0.0)
+    assert ranks._await(tmp_path / "file", tmp_path)
+    assert not ranks._await(tmp_path / "other", tmp_path)
 
 
 def test_the_last_rank_to_leave_removes_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "meeting"
     folder.mkdir()
     for rank in (0, 1):
-        torchrun._write(folder / f"pid.{rank}", rank)
+        ranks._write(folder / f"pid.{rank}", rank)
     assert sorted(file.name for file in folder.iterdir()) == ["pid.0", "pid.1"]
-    torchrun._leave(1, folder)
+    ranks._leave(1, folder)
     assert [file.name for file in folder.iterdir()] == ["pid.0"]
-    torchrun._leave(0, folder)
-    torchrun._leave(0, folder)
+    ranks._leave(0, folder)
+    ranks._leave(0, folder)
     assert not folder.exists()
 
 
@@ -177,26 +177,26 @@ def asleep() -> Iterator["subprocess.Popen[bytes]"]:
 def test_a_process_has_a_time_of_its_own_until_it_has_ended(
     asleep: "subprocess.Popen[bytes]",
 ) -> None:
-    began = torchrun._began(asleep.pid)
-    assert int(began) > int(torchrun._began(1))
-    assert torchrun._status(asleep.pid)[1] == str(os.getpid())  # its parent
+    began = ranks._began(asleep.pid)
+    assert int(began) > int(ranks._began(1))
+    assert ranks._status(asleep.pid)[1] == str(os.getpid())  # its parent
     asleep.kill()
     deadline = time.monotonic() + 20
-    while torchrun._began(asleep.pid) and time.monotonic() < deadline:
+    while ranks._began(asleep.pid) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert torchrun._began(asleep.pid) == ""  # a zombie
+    assert ranks._began(asleep.pid) == ""  # a zombie
     asleep.wait()
-    assert torchrun._began(asleep.pid) == ""
+    assert ranks._began(asleep.pid) == ""
 
 
 def test_a_placeholder_gives_its_variables_and_stays_as_long_as_its_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asleep: "subprocess.Popen[bytes]"
 ) -> None:
-    monkeypatch.setattr(torchrun, "_LOOK_FOR_END_S", 0.01)
+    monkeypatch.setattr(ranks, "_LOOK_FOR_END_S", 0.01)
     for name, value in (("OMPI_COMM_WORLD_RANK", "1"), ("PMIX_A", "b"), ("OTHER", "no")):
         monkeypatch.setenv(name, value)
-    torchrun._write(tmp_path / "pid.1", asleep.pid)
-    placeholder = threading.Thread(target=torchrun.hold_place, args=(tmp_path,), daemon=True)
+    ranks._write(tmp_path / "pid.1", asleep.pid)
+    placeholder = threading.Thread(target=ranks.hold_place, args=(tmp_path,), daemon=True)
     placeholder.start()
     placeholder.join(0.1)
     assert placeholder.is_alive()
@@ -216,22 +216,22 @@ def test_the_meeting_place_is_of_one_start_and_private(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("MASTER_PORT", "29500")
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")
-    here = torchrun._meeting_place()
+    here = ranks._meeting_place()
     parent = os.getppid()
-    assert here == tmp_path / f"overlapbench-{parent}-{torchrun._began(parent)}-29500-0"
+    assert here == tmp_path / f"overlapbench-{parent}-{ranks._began(parent)}-29500-0"
     assert here.stat().st_mode & 0o777 == 0o700
-    assert torchrun._meeting_place() == here
+    assert ranks._meeting_place() == here
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    again = torchrun._meeting_place()
+    again = ranks._meeting_place()
     assert again != here
     again.chmod(0o750)
     with pytest.raises(MeasureError) as raised:
-        torchrun._meeting_place()
+        ranks._meeting_place()
     assert str(raised.value) == f"{again} is not private to this user: remove it"
     again.rmdir()
     again.symlink_to(here)
     with pytest.raises(MeasureError, match="is not private"):
-        torchrun._meeting_place()
+        ranks._meeting_place()
 
 
 def test_mpirun_starts_a_placeholder_for_each_rank(
@@ -241,12 +241,12 @@ def test_mpirun_starts_a_placeholder_for_each_rank(
     script = tmp_path / "mpirun"
     script.write_text('#!/bin/sh\necho "$PYTHONPATH"\necho "$@" >&2\n')
     script.chmod(0o755)
-    monkeypatch.setattr(torchrun, "MPIRUN", (str(script), "--quiet"))
+    monkeypatch.setattr(ranks, "MPIRUN", (str(script), "--quiet"))
     monkeypatch.setenv("PYTHONPATH", "/mine")
-    assert torchrun._start_placeholders(tmp_path, 3).wait(60) == 0
+    assert ranks._start_placeholders(tmp_path, 3).wait(60) == 0
     path, words = (tmp_path / "log").read_text().splitlines()
-    assert path == f"{Path(torchrun.__file__).parents[1]}{os.pathsep}/mine"
-    module = "overlapbench.measurement.torchrun"
+    assert path == f"{Path(ranks.__file__).parents[1]}{os.pathsep}/mine"
+    module = "overlapbench.measurement.ranks"
     assert words == f"--quiet --host localhost:3 -n 3 {sys.executable} -m {module} {tmp_path}"
 
 
@@ -275,17 +275,17 @@ def torch_of(rank: int, ranks: int, available: bool = True, initialized: bool = 
 )
 def test_the_same_ranks_or_none_are_accepted(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", torch)
-    torch_ranks.require_same(Place(1, 2, 1, 0))
+    ranks.require_same(Place(1, 2, 1, 0))
 
 
-@pytest.mark.parametrize(("rank", "ranks"), [(0, 2), (1, 3)])
-def test_other_ranks_are_refused(rank: int, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", torch_of(rank, ranks))
+@pytest.mark.parametrize(("rank", "world"), [(0, 2), (1, 3)])
+def test_other_ranks_are_refused(rank: int, world: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch_of(rank, world))
     with pytest.raises(MeasureError) as raised:
-        torch_ranks.require_same(Place(1, 2, 1, 0))
+        ranks.require_same(Place(1, 2, 1, 0))
     assert str(raised.value) == (
-        f"torch.distributed has rank {rank} of {ranks}, but MPI has rank 1 of 2: start with"
-        f" `mpirun -n {ranks} python ...`, or with torchrun on one host, and call"
+        f"torch.distributed has rank {rank} of {world}, but MPI has rank 1 of 2: start with"
+        f" `mpirun -n {world} python ...`, or with torchrun on one host, and call"
         " overlapbench.init_torch_distributed() in place of init_process_group()"
     )
 
@@ -324,7 +324,7 @@ def test_torch_is_initialized_with_mpis_ranks(
         return "node:with:1234"
 
     suite: Any = SimpleNamespace(place=Place(5, 8, 1, device), broadcast=broadcast)
-    torch_ranks.init(suite, backend, timeout=7)
+    ranks.init(suite, backend, timeout=7)
     if expected is None:
         expected = ("mpi", {"device_id": ("cuda", 3)})
     assert given[-1] == (expected[0], {"timeout": 7} | expected[1])
