@@ -5,9 +5,8 @@
 
 Each table stands between two marker comments, and only this script writes it:
 
-- docs/comparing.md: the verdicts and their exit statuses, the fields that must agree, the known
-  spreads, comparisons of recorded launches, and simulated ones (simulate_compare.py, which takes
-  minutes).
+- docs/comparing.md: the fields that must agree, the known spreads, comparisons of recorded
+  launches, and simulated ones (simulate_compare.py, which takes minutes).
 - docs/history.md: simulated histories (simulate_history.py).
 
 tests/tools/test_update_statistics.py fails while one is stale. Of the simulations, it computes some
@@ -37,12 +36,6 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 # Pairs of launches of one build.
 RECORDED = ("h200x2/overlap", "h200/families", "h200/one-gpu", "h200x2/lab-matrix")
 COMPARING, HISTORY = DOCS / "comparing.md", DOCS / "history.md"
-
-
-def verdicts() -> str:
-    lines = ["| Verdict | Meaning | Exit status |", "|---|---|---|"]
-    lines += [f"| `{v.value}` | {v.meaning} | {v.status} |" for v in Verdict]
-    return "\n".join(lines) + "\n"
 
 
 def fields() -> str:
@@ -93,7 +86,6 @@ def histories() -> str:
 
 
 TABLES: Mapping[tuple[Path, str], Callable[[], str]] = {
-    (COMPARING, "verdicts"): verdicts,
     (COMPARING, "fields"): fields,
     (COMPARING, "spreads"): spreads,
     (COMPARING, "recorded"): recorded,

@@ -1,8 +1,10 @@
 """What findings make of a row, and rows of a comparison, each by hand."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -152,3 +154,10 @@ def test_a_comparison_counts_and_averages() -> None:
 def test_what_is_only_shown_is_a_geometric_mean() -> None:
     assert verdicts._typical(np.array([1.0, 4.0, math.nan, 0.0])) == pytest.approx(2.0)
     assert math.isnan(verdicts._typical(np.array([math.nan, 0.0])))
+
+
+def test_the_documents_explain_every_verdict_from_worst_to_best() -> None:
+    document = Path(__file__).parents[2] / "docs/comparing.md"
+    table = document.read_text(encoding="utf-8").partition("| Verdict | Meaning |")[2]
+    explained = re.findall(r"^\| `(\w+)` \| \S.* \| \d.* \|$", table.partition("\n\n")[0], re.M)
+    assert explained == [verdict.value for verdict in Verdict]

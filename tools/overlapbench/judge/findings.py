@@ -24,41 +24,16 @@ SPEEDUP = "speedup"
 
 
 class Verdict(Enum):
-    """From worst to best. `meaning` and `status` are shown in docs/comparing.md."""
+    """From worst to best; docs/comparing.md says what each means."""
 
-    meaning: str
-    status: str  # the exit status of a comparison that has such a row, and no worse one
-
-    def __new__(cls, word: str, meaning: str, status: str) -> "Verdict":
-        made = object.__new__(cls)
-        made._value_, made.meaning, made.status = word, meaning, status
-        return made
-
-    SLOWER = ("slower", "The change is for the worse and exceeds the floor.", "1")
-    INVALID = (
-        "invalid",
-        "A side has no good launch, more of the new launches than of base's are bad, or a judged"
-        " metric is missing.",
-        "3",
-    )
-    MISSING = ("missing", "The benchmark is in base only.", "3")
-    INCOMPARABLE = (
-        "incomparable",
-        "The machine, the settings or the unit differ. The reason names each difference.",
-        "3",
-    )
-    INCONCLUSIVE = (
-        "inconclusive",
-        "No change was found, but the interval does not rule out one beyond the limit.",
-        "3 if the change itself is worse than the limit, or if no row is decided; else 0",
-    )
-    FASTER = ("faster", "The change is for the better and exceeds the floor.", "0")
-    NEW = ("new", "The benchmark is in the new results only.", "0")
-    SAME = (
-        "same",
-        "No change was found, and the whole interval lies within the limit.",
-        "0",
-    )
+    SLOWER = "slower"
+    INVALID = "invalid"
+    MISSING = "missing"
+    INCOMPARABLE = "incomparable"
+    INCONCLUSIVE = "inconclusive"
+    FASTER = "faster"
+    NEW = "new"
+    SAME = "same"
 
     @property
     def decided(self) -> bool:
