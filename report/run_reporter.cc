@@ -88,7 +88,6 @@ void RunReporter::Finalize() {
   if (options_.format == ConsoleFormat::kJson) std::cout << text;
   ShowTheEnd();
   if (console_ != nullptr && file_ != nullptr) std::cout << "\nwritten: " << file_->path() << "\n";
-  std::cout.flush();
   RequireOutput();
 }
 

@@ -113,6 +113,23 @@ TEST_F(ConsoleTest, LinesAreBrokenOnATerminalOnly) {
   EXPECT_EQ(Shown(), "[1/1] " + name + "\n        4.000 ms  distance 12.00  " + row.reason + "\n");
 }
 
+TEST_F(ConsoleTest, ErrorsAndRemarksAreBrokenWithAnIndent) {
+  Console& console =
+      Make({.screen = {.columns = 40, .is_terminal = true}, .tabular = true, .planned = 2});
+  console.HideProgress();
+  Shown();
+  Row row = Measured("Walk");
+  row.state = RowState::kError;
+  row.reason = "it fell at the second of three fences";
+  console.Show(row, 2);
+  EXPECT_EQ(Shown(), "        ERROR: it fell at the second of\n        three fences\n");
+  row.state = RowState::kInvalid;
+  console.Show(row, 2);
+  EXPECT_EQ(Shown(),
+            "    time ms\n      4.000\n        invalid: it fell at the second\n"
+            "        of three fences\n");
+}
+
 TEST_F(ConsoleTest, ColumnsHaveRoomForIntervalsAndAreNamedWhenTheyChange) {
   Console& console = Make({.unit = {"us"}, .tabular = true, .planned = 5});
   Row row = Measured("Race/Horse");

@@ -189,11 +189,13 @@ TEST_F(ResultFileTest, IsNotFlushedAtEveryRowIfThatTakesLong) {
     std::this_thread::sleep_for(20ms);
     return 0;
   };
+  const auto start = std::chrono::steady_clock::now();
   ResultFile file(path_);
   for (int row = 0; row < 50; ++row) file.Append("1", "");
-  EXPECT_EQ(flushes, 1);
+  // A twentieth of the time at most, after the first.
+  EXPECT_LE(flushes, 1 + (std::chrono::steady_clock::now() - start) / (20 * 20ms));
   file.Finish();
-  EXPECT_EQ(flushes, 2);
+  EXPECT_GE(flushes, 2);
   EXPECT_EQ(Read(path_), std::string(50, '1'));
 }
 

@@ -2,9 +2,12 @@
 // on the console. Also rows that Google Benchmark runs, from their benchmark to the file.
 #include "report/run_reporter.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -16,10 +19,12 @@
 #include <thread>
 #include <vector>
 
+#include "child.h"
 #include "fake_workload.h"
 #include "fixtures/timed_fixture.h"
 #include "google_run.h"
 #include "json.h"
+#include "ranks/watchdog.h"
 #include "test_ranks.h"
 
 namespace overlapbench {
@@ -36,6 +41,7 @@ class TakenOutput {
   TakenOutput(const TakenOutput&) = delete;
   TakenOutput& operator=(const TakenOutput&) = delete;
   [[nodiscard]] std::string Text() const { return taken_.str(); }
+  [[nodiscard]] std::streambuf* before() const { return before_; }
 
  private:
   std::ostringstream taken_;
@@ -339,6 +345,37 @@ TEST_F(RunReporterTest, AResultThatStandardOutputDoesNotTakeIsAnError) {
   }
 }
 
+// Where nothing else keeps the rows. The launcher sends the same signal if it notices first.
+TEST_F(RunReporterTest, ARunWhoseReaderHasGoneEndsItself) {
+  const auto end = [this](bool is_read, bool with_file) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+    Descriptor reading(ends[0]);
+    if (!is_read) reading = Descriptor();
+    Child child(
+        [&] {
+          std::signal(SIGPIPE, SIG_IGN);
+          std::cout.rdbuf(output_.before());
+          RunReporter& reporter = Start(ConsoleFormat::kJson, with_file);
+          Report(Measured("Race/Horse"));
+          reporter.Finalize();
+          return 0;
+        },
+        Descriptor(ends[1]));
+    return child.End();
+  };
+  EXPECT_EQ(end(false, false), 128 + Watchdog::kReaderIsGone);
+  EXPECT_EQ(end(false, true), 0);
+  EXPECT_EQ(end(true, false), 0);
+}
+
+TEST_F(RunReporterTest, ARunThatEndsBeforeItsFirstRowShowsNothing) {
+  RunReporter& reporter = Start(ConsoleFormat::kCsv, false);
+  reporter.Stop();
+  reporter.Abandon("it rains");
+  EXPECT_EQ(output_.Text(), "");
+}
+
 TEST_F(RunReporterTest, JsonOnTheConsoleIsClosedToo) {
   RunReporter& reporter = Start(ConsoleFormat::kJson, false);
   Report(Measured("Race/Horse"));
@@ -497,15 +534,17 @@ TEST_F(RunReporterTest, CsvHasAColumnForEachCounterOfAnyRow) {
   Finished other = InState(Measured("Walk/Horse"), RowState::kInvalid, "the \"grey\" one");
   other.row.counters.erase("furlongs");
   other.row.counters["cv"] = 0.5;
-  Report(Measured("Race/Horse"));
+  Finished horse = Measured("Race/Horse");
+  horse.row.counters["furlongs"].interval = {11.5, 12.5};
+  Report(horse);
   Report(other);
   Report(Failed(Measured("Race/Donkey"), "it fell"));
   reporter.Finalize();
   EXPECT_EQ(output_.Text(),
-            "name,real_time,time_unit,state,reason,cv,furlongs\n"
-            "Race/Horse,4,ms,ok,\"\",,12\n"
-            "Walk/Horse,4,ms,invalid,\"the \"\"grey\"\" one\",0.5,\n"
-            "Race/Donkey,,ms,error,\"it fell\",,\n");
+            "name,real_time,time_unit,state,reason,cv,furlongs,furlongs_high,furlongs_low\n"
+            "Race/Horse,4,ms,ok,\"\",,12,12.5,11.5\n"
+            "Walk/Horse,4,ms,invalid,\"the \"\"grey\"\" one\",0.5,,,\n"
+            "Race/Donkey,,ms,error,\"it fell\",,,,\n");
 }
 
 TEST_F(RunReporterTest, ARunThatEndsEarlyShowsTheTablesOfItsRows) {
