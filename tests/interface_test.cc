@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -269,6 +270,57 @@ TEST_F(InterfaceTest, ACallbackMustNotMeasure) {
   EXPECT_EQ(said, "a measured callable must not start a measurement");
 }
 
+// On the measuring thread. Its signal ends the call; a suite of one rank goes on.
+TEST_F(InterfaceTest, ACallThatDoesNotReturnIsInterrupted) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << "it would end the suite";
+  static volatile std::sig_atomic_t interrupts;
+  interrupts = 0;
+  std::signal(SIGURG, [](int) { interrupts = interrupts + 1; });
+  const char* const flag = "--timeout_s=1";
+  ASSERT_EQ(overlapbench_configure(suite, 1, &flag), 0);
+  ASSERT_EQ(overlapbench_interrupt_with(suite, SIGURG), 0);
+  row_.kind = OVERLAPBENCH_ALONE;
+  works_ = {Work("own", OVERLAPBENCH_COMP)};
+  works_[0].callbacks.verify = [](void*, void*, overlapbench_answer* answer) {
+    answer->tolerance = 1;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+    while (interrupts == 0 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return 0;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  const std::string said = Row().At("error_message").text;
+  const auto took = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(said.find("'own' has not returned for "), 0U) << said;
+  EXPECT_GE(took, std::chrono::milliseconds(900)) << "nine tenths of the timeout";
+  EXPECT_LT(took, std::chrono::milliseconds(3900));
+  EXPECT_EQ(interrupts, 1);
+  std::signal(SIGURG, SIG_DFL);
+  overlapbench_interrupt_with(suite, 0);
+  works_[0].callbacks.verify = nullptr;
+  EXPECT_FALSE(Row().Has("error_message")) << "the next row is measured";
+  overlapbench_configure(suite, 0, nullptr);
+}
+
+// On a lane, the wait for it times out.
+TEST_F(InterfaceTest, AWorkThatHangsIsNamed) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << "it would end the suite";
+  const char* const flag = "--timeout_s=1";
+  ASSERT_EQ(overlapbench_configure(suite, 1, &flag), 0);
+  Answering hangs = [](overlapbench_answer&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    return 0;
+  };
+  row_.kind = OVERLAPBENCH_ALONE;
+  works_ = {Work("own", OVERLAPBENCH_COMP)};
+  works_[0].context = &hangs;
+  const std::string said = Row().At("error_message").text;
+  EXPECT_NE(said.find("; 'own' has not returned for 1."), std::string::npos) << said;
+  works_[0].context = &sleeps_;
+  EXPECT_FALSE(Row().Has("error_message")) << "the next row is measured";
+  overlapbench_configure(suite, 0, nullptr);
+}
+
 TEST_F(InterfaceTest, MeasuresTheSuitesOwnRows) {
   const auto measure = [](const char* name) -> std::string {
     const int32_t status = overlapbench_measure_own(suite, name);
@@ -284,6 +336,27 @@ TEST_F(InterfaceTest, MeasuresTheSuitesOwnRows) {
   EXPECT_EQ(measure("Compute/Delay/delay_us:100"), "Compute/Delay/delay_us:100/cache:cold");
   EXPECT_EQ(measure(nullptr),
             "the suite has no rows of ''; ./bench --benchmark_list_tests lists their names");
+}
+
+// The last: the suite cannot go on, because a rank may still wait for one that hangs.
+TEST_F(InterfaceTest, AnErrorThatOneRankKnowsEndsTheMeasuring) {
+  if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
+  const char* const flag = "--timeout_s=2";
+  ASSERT_EQ(overlapbench_configure(suite, 1, &flag), 0);
+  Answering hangs = [](overlapbench_answer&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    return 0;
+  };
+  row_.kind = OVERLAPBENCH_ALONE;
+  works_ = {Work("own", OVERLAPBENCH_COMP)};
+  if (TestRanks().rank() == 1) works_[0].context = &hangs;
+  const std::string said = Row().At("error_message").text;
+  EXPECT_NE(said, "");
+  for (const int32_t status : {overlapbench_measure_own(suite, "Compute/Delay"),
+                               overlapbench_configure(suite, 0, nullptr)}) {
+    EXPECT_EQ(status, OVERLAPBENCH_MEASURING_FAILED);
+    EXPECT_EQ(overlapbench_measuring_error(), "an earlier row ended the measuring: " + said);
+  }
 }
 
 // ---- The suite's own rows, by name
