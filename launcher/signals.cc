@@ -41,7 +41,7 @@ Signals::Signals() {
 
 int Signals::Next() {
   signalfd_siginfo one{};
-  if (read(queue_.get(), &one, sizeof(one)) != sizeof(one)) return 0;
+  [[maybe_unused]] const ssize_t size = read(queue_.get(), &one, sizeof(one));  // or 0 stays
   return static_cast<int>(one.ssi_signo);
 }
 

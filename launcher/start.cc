@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <sstream>
@@ -94,7 +93,7 @@ int AllocatedNodes(const Environment& environment,
       std::string machine;
       if (std::istringstream(line) >> machine) machines.insert(machine);
     }
-    return std::max<int>(1, static_cast<int>(machines.size()));
+    return static_cast<int>(machines.size());
   }
   return 1;
 }
