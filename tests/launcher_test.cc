@@ -30,25 +30,27 @@ TEST(ReadLaunchRequest, IsOfBenchOnly) {
   EXPECT_FALSE(ReadLaunchRequest({"--backend=host", "--launch=bench"}));
 }
 
+LaunchRequest Requested(const std::vector<std::string>& arguments) {
+  return ReadLaunchRequest(arguments).value();
+}
+
 TEST(ReadLaunchRequest, SeparatesItsOwnFlagsFromThoseOfTheRanks) {
-  const auto request =
-      ReadLaunchRequest({"--launch=bench", "--parent=7", "--ranks=3", "--hostfile=a=b",
-                         "--connections=8", "--", "--ranks=4", "--", "x"});
-  ASSERT_TRUE(request);
-  EXPECT_EQ(request->caller, "bench");
-  EXPECT_EQ(request->parent, 7);
-  EXPECT_EQ(request->done, -1);
-  EXPECT_EQ(request->ranks, "3");
-  EXPECT_EQ(request->hostfile, "a=b");
-  EXPECT_EQ(request->connections, "8");
-  EXPECT_EQ(request->flags, (std::vector<std::string>{"--ranks=4", "--", "x"}));
-  const auto bare = ReadLaunchRequest({"--launch=", "--parent=x", "--done", "--ranks"});
-  ASSERT_TRUE(bare);
-  EXPECT_EQ(bare->caller, "");
-  EXPECT_EQ(bare->parent, 0);
-  EXPECT_EQ(bare->done, -1);
-  EXPECT_EQ(bare->ranks, "");
-  EXPECT_TRUE(bare->flags.empty());
+  const LaunchRequest request =
+      Requested({"--launch=bench", "--parent=7", "--ranks=3", "--hostfile=a=b", "--connections=8",
+                 "--", "--ranks=4", "--", "x"});
+  EXPECT_EQ(request.caller, "bench");
+  EXPECT_EQ(request.parent, 7);
+  EXPECT_EQ(request.done, -1);
+  EXPECT_EQ(request.ranks, "3");
+  EXPECT_EQ(request.hostfile, "a=b");
+  EXPECT_EQ(request.connections, "8");
+  EXPECT_EQ(request.flags, (std::vector<std::string>{"--ranks=4", "--", "x"}));
+  const LaunchRequest bare = Requested({"--launch=", "--parent=x", "--done", "--ranks"});
+  EXPECT_EQ(bare.caller, "");
+  EXPECT_EQ(bare.parent, 0);
+  EXPECT_EQ(bare.done, -1);
+  EXPECT_EQ(bare.ranks, "");
+  EXPECT_TRUE(bare.flags.empty());
   try {
     ReadLaunchRequest({"--launch=bench", "--ranks=3", "--speed=2"});
     FAIL() << "it has no such flag";
@@ -64,10 +66,10 @@ TEST(TellDone, WritesALineToTheCallersDescriptor) {
   ASSERT_EQ(pipe(ends.data()), 0);
   const Descriptor reading(ends[0]);
   Descriptor writing(ends[1]);
-  const auto request =
-      ReadLaunchRequest({"--launch=bench", "--done=" + std::to_string(writing.get())});
+  const LaunchRequest request =
+      Requested({"--launch=bench", "--done=" + std::to_string(writing.get())});
   EXPECT_EQ(fcntl(writing.get(), F_GETFD), FD_CLOEXEC);
-  TellDone(*request);
+  TellDone(request);
   writing = Descriptor();
   std::array<char, 16> text{};
   EXPECT_EQ(read(reading.get(), text.data(), text.size()), 5);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,10 @@ namespace fs = std::filesystem;
 // Says what it gets.
 class SayingHooks : public ProgramHooks {
  public:
-  bool Take(const std::string& argument) override { return argument == "--mine"; }
+  bool Take(const std::string& argument) override {
+    throws_ = throws_ || argument == "--throw";
+    return argument == "--mine" || argument == "--throw";
+  }
   void Begin(Progress& progress) override {
     std::cerr << "begins as rank " << progress.rank() << "\n";
   }
@@ -30,8 +34,12 @@ class SayingHooks : public ProgramHooks {
                                const std::function<void()>& abort_links) override {
     abort_links();
     std::cerr << "wraps\n";
+    if (throws_) throw std::runtime_error("no such thing");
     return device;
   }
+
+ private:
+  bool throws_ = false;
 };
 
 struct EndedProgram {
@@ -190,6 +198,13 @@ TEST(Program, AResultThatIsNotTakenIsAnError) {
     EXPECT_TRUE(program.err.ends_with("overlapbench: cannot write to standard output\n"))
         << program.err;
   }
+}
+
+// There is no other rank to tell.
+TEST(Program, AnErrorIsALine) {
+  const EndedProgram program = Ended({"--backend=host", "--throw"});
+  EXPECT_EQ(program.status, 1);
+  EXPECT_EQ(program.err, kWraps + "overlapbench: no such thing\n");
 }
 
 // The launcher looks for them.
