@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -239,6 +240,35 @@ TEST_F(InterfaceTest, AFailureIsTheRowsError) {
   EXPECT_STREQ(overlapbench_samples(suite), "");
   works_[0].context = &sleeps_;
   EXPECT_FALSE(Row().Has("error_message")) << "the next row is measured";
+}
+
+// On the host, calling it is most of the time of a work this short.
+TEST_F(InterfaceTest, AWorkThatTakesNoLongerThanNothingIsInvalid) {
+  row_.kind = OVERLAPBENCH_ALONE;
+  works_ = {Work("own", OVERLAPBENCH_COMP)};
+  row_.nothing = Call;
+  row_.nothing_context = &sleeps_;
+  const Json row = Row();
+  EXPECT_EQ(row.At("state").text, "invalid");
+  double took_us = 0;
+  double empty_us = 0;
+  EXPECT_EQ(std::sscanf(row.At("reason").text.c_str(),
+                        "'mine' left its lane empty: alone it took %lf us, and an empty callable "
+                        "%lf us; work this short cannot be measured",
+                        &took_us, &empty_us),
+            2)
+      << row.At("reason").text;
+  for (const double us : {took_us, empty_us}) {
+    EXPECT_GE(us, 300);
+    EXPECT_LT(us, 100'000);
+  }
+  Answering longer = [](overlapbench_answer&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(6));
+    return 0;
+  };
+  works_[0].context = &longer;
+  EXPECT_NE(Row().At("state").text, "invalid");
+  row_.nothing = nullptr;
 }
 
 TEST_F(InterfaceTest, OnlyVerifiableWorksAreVerified) {
