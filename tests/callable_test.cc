@@ -113,6 +113,7 @@ TEST_F(CallableTest, NamesACallableThatDoesNotReturn) {
   std::string blame;
   answering_ = [&](void*, overlapbench_answer&) {
     std::this_thread::sleep_for(30ms);
+    EXPECT_EQ(log_.Blame(60'000ms), "");
     blame = log_.Blame(20ms);
     return 0;
   };

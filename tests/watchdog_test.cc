@@ -100,7 +100,8 @@ TEST_F(WatchdogDeathTest, AfterCtrlCTheOthersLeaveRank0TimeToSave) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EXIT(
       {
-        const Watchdog watchdog(progress_, 60s);
+        Progress progress(1, 4);
+        const Watchdog watchdog(progress, 60s);
         kill(getpid(), SIGINT);
         SleepForEver();
       },
