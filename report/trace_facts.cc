@@ -79,7 +79,7 @@ void TraceFacts::AddPeer(const Activity& activity, JsonObject& facts) const {
   }
   if (peer.has_value())
     facts.Count("peer", *peer);
-  else if (communicates && trace_.ranks > 2)
+  else if (communicates && trace_.ranks != 1)
     facts.Text("peer", "all");
 }
 
