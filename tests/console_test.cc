@@ -36,14 +36,16 @@ int InsteadOfClock(clockid_t clock, timespec* now) {
 namespace {
 
 class ConsoleTest : public testing::Test {
+ public:
+  ~ConsoleTest() override {
+    console_.reset();
+    std::cout.rdbuf(before_);
+  }
+
  protected:
   ConsoleTest() : before_(std::cout.rdbuf(taken_.rdbuf())) {
     table_.Add(Counter{"furlongs", "", Better::kHigher, Range::kPositive, "distance", "of a race"});
     table_.Add(FamilyText{"Race", "Horses.", {"furlongs", "GBps", "cv", "skew_us", "bound_ms"}});
-  }
-  ~ConsoleTest() override {
-    console_.reset();
-    std::cout.rdbuf(before_);
   }
   Console& Make(ConsoleOptions options) {
     console_ = std::make_unique<Console>(table_, std::move(options));

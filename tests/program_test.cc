@@ -159,7 +159,7 @@ TEST(Program, SaysWhatCannotRunHere) {
   const EndedProgram text = Ended(flags);
   EXPECT_NE(text.err.find("not available: Comm/AllReduce"), std::string::npos) << text.err;
   auto json = flags;
-  json.push_back("--benchmark_format=json");
+  json.emplace_back("--benchmark_format=json");
   EXPECT_EQ(Ended(json).err, kWraps);
   const EndedProgram none = Ended({"--backend=host", "--benchmark_filter=^Nothing"});
   EXPECT_EQ(none.status, 2);
@@ -185,7 +185,7 @@ TEST(Program, MeasuresItsRows) {
   EXPECT_GE(plain_ms, 1);
   EXPECT_EQ(document.At("context").At("self_test").text, "left out");
   auto delayed = kDelay;
-  delayed.push_back("--inject_delay=Delay:4000");
+  delayed.emplace_back("--inject_delay=Delay:4000");
   const EndedProgram later = Ended(delayed);
   EXPECT_EQ(later.status, 0) << later.err;
   EXPECT_GE(JsonReader::Read(later.out).At("benchmarks").items.at(0).At("real_time").number, 5);
