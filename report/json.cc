@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 namespace overlapbench {
