@@ -31,14 +31,11 @@ std::string PartitionFault(const DeviceInfo& info, int sms) {
     return sms == 0 ? "" : "must be 0: this device cannot limit streams to a subset of its SMs";
   const bool is_part = sms >= least && sms <= most && sms % step == 0;
   if (sms == 0 || is_part || sms == info.multiprocessors) return "";
-  std::string parts;
-  if (least == most)
-    parts = fmt::format("{}, or ", least);
-  else if (least < most)
-    parts = fmt::format("{}from {} to {}, or ",
-                        step == 1 ? "" : fmt::format("a multiple of {} ", step), least, most);
-  if (parts.empty()) return "must be 0: this device's SMs cannot be partitioned";
-  return fmt::format("must be {}{}: all", parts, info.multiprocessors);
+  if (least > most) return "must be 0: this device's SMs cannot be partitioned";
+  const std::string multiple = step == 1 ? "" : fmt::format("a multiple of {} ", step);
+  const std::string parts =
+      least == most ? std::to_string(least) : fmt::format("{}from {} to {}", multiple, least, most);
+  return fmt::format("must be {}, or {}: all", parts, info.multiprocessors);
 }
 
 void RequirePartition(const DeviceInfo& info, int sms) {

@@ -41,26 +41,34 @@ std::vector<GaugeReading> GaugeWatch::Stop() {
   if (source_ == nullptr) return {};
   poller_.reset();
   Look();
-  constexpr double kGBpsFromBytesPerMs = 1e-6;
   std::vector<GaugeReading> readings;
-  for (std::size_t i = 0; i < looks_.size(); ++i) {
-    const auto& [at_ms, look] = looks_[i];
-    for (const auto& [name, member] : kLevels) {
-      const std::optional<double>& value = look.*member;
-      if (value) readings.push_back({name, at_ms, *value});
-    }
-    if (i + 1 == looks_.size()) break;
-    const auto& [next_ms, next] = looks_[i + 1];
-    for (const auto& [name, member] : kRates) {
-      const std::optional<double>& from = look.*member;
-      const std::optional<double>& to = next.*member;
-      // No rate if the counter was reset meanwhile.
-      if (!from || !to || *to < *from || next_ms <= at_ms) continue;
-      const double bytes = *to - *from;
-      readings.push_back({name, at_ms, bytes / (next_ms - at_ms) * kGBpsFromBytesPerMs});
-    }
+  const TimedLook* before = nullptr;
+  for (const TimedLook& look : looks_) {
+    if (before != nullptr) AddRates(*before, look, readings);
+    AddLevels(look, readings);
+    before = &look;
   }
   return readings;
+}
+
+void GaugeWatch::AddLevels(const TimedLook& look, std::vector<GaugeReading>& readings) {
+  for (const auto& [name, member] : kLevels) {
+    const std::optional<double>& value = look.gauges.*member;
+    if (value) readings.push_back({name, look.at_ms, *value});
+  }
+}
+
+// No rate if the counter was reset meanwhile.
+void GaugeWatch::AddRates(const TimedLook& look, const TimedLook& next,
+                          std::vector<GaugeReading>& readings) {
+  constexpr double kGBpsFromBytesPerMs = 1e-6;
+  for (const auto& [name, member] : kRates) {
+    const std::optional<double>& from = look.gauges.*member;
+    const std::optional<double>& to = next.gauges.*member;
+    if (!from || !to || *to < *from) continue;
+    const double rate_GBps = (*to - *from) / (next.at_ms - look.at_ms) * kGBpsFromBytesPerMs;
+    readings.push_back({name, look.at_ms, rate_GBps});
+  }
 }
 
 }  // namespace overlapbench

@@ -59,9 +59,12 @@ class GaugeWatch {
  private:
   struct TimedLook {
     double at_ms = 0;
-    GaugeLook look;
+    GaugeLook gauges;
   };
   void Look();
+  static void AddLevels(const TimedLook& look, std::vector<GaugeReading>& readings);
+  static void AddRates(const TimedLook& look, const TimedLook& next,
+                       std::vector<GaugeReading>& readings);
 
   const std::shared_ptr<const GaugeSource> source_;
   std::vector<TimedLook> looks_;  // the poller's, until it ends

@@ -41,6 +41,7 @@ class ActivityTest : public OnEachBackend {
     try {
       watch_ = device().WatchActivities();
     } catch (const Error& error) {
+      if (GetParam() == Backend::kHost) throw;
       GTEST_SKIP() << error.what();
     }
   }
@@ -132,6 +133,16 @@ TEST_P(ActivityTest, IgnoresWorkOutsideTheWatch) {
   EXPECT_EQ(Stop(ActivityKind::kCopy).size(), 1U);
 }
 
+TEST_P(ActivityTest, AWatchBeginsWithoutAMark) {
+  watch_->Mark(7);
+  Stop(ActivityKind::kCopy);
+  watch_ = device().WatchActivities();
+  Copy(*stream_);
+  const auto copies = Stop(ActivityKind::kCopy);
+  ASSERT_EQ(copies.size(), 1U);
+  EXPECT_EQ(copies[0].mark, 0U);
+}
+
 TEST_P(ActivityTest, RefusesASecondWatcher) {
   EXPECT_THROW(device().WatchActivities(), Error);
   watch_.reset();
@@ -153,6 +164,8 @@ TEST_P(ActivityTest, RecordsHostStreams) {
   EXPECT_GE(tasks[0].end_ms - tasks[0].begin_ms, 20);
   EXPECT_EQ(tasks[1].blocks, 12);
   EXPECT_EQ(tasks[1].begin_ms, tasks[0].end_ms);  // by the stream's own clock
+  EXPECT_GT(tasks[0].correlation, ActivityLog::kHost);
+  EXPECT_EQ(tasks[1].correlation, tasks[0].correlation + 1);
 }
 
 // What streams wait for is recorded on the host alone.

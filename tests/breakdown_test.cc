@@ -46,10 +46,11 @@ TEST(Breakdown, EverySetOfClasses) {
       if ((set & static_cast<int>(Breakdown::Bit(one))) != 0)
         works.push_back(Ran(one, set, set + 1));
   }
-  const Breakdown breakdown = BreakdownOf(0, 0, works);
+  const Breakdown breakdown = BreakdownOf(0, 0.5, works);
   EXPECT_EQ(breakdown.sets_ms, (Sets{1, 1, 1, 1, 1, 1, 1, 1}));
   EXPECT_EQ(breakdown.With_ms(Breakdown::Bit(kComm)), 4);
   EXPECT_EQ(breakdown.With_ms(Breakdown::Bit(kComm) | Breakdown::Bit(kComp)), 2);
+  EXPECT_EQ(breakdown.With_ms(0), 8);
 }
 
 // Two works of a class at a time count once, until the later one ends.
@@ -108,6 +109,30 @@ TEST(Breakdown, SharesAddUp) {
   sum.Add(BreakdownOf(0, 0, {Ran(kComm, 2, 5)}));
   EXPECT_EQ(sum.sets_ms, (Sets{3, 1, 3, 0, 0, 0, 0, 0}));
   EXPECT_EQ(Idle_ms(sum, IdleCause::kOther), 3);
+  EXPECT_EQ(Idle_ms(sum, IdleCause::kRanks), 0);
+  sum.Add(BreakdownOf(0, 1, {Ran(kComm, 4, 5)}));
+  EXPECT_EQ(Idle_ms(sum, IdleCause::kRanks), 1);
+  EXPECT_EQ(Idle_ms(sum, IdleCause::kOther), 6);
+}
+
+// For patterns: gaps of less than half a millisecond by the host, and copies on their own streams.
+TEST(Breakdown, LateLaunchesAndCopiesApartAddUp) {
+  LaneWork late = Ran(kComp, 0.25, 1);
+  late.enqueued_ms = 0.25;
+  LaneWork copy = Ran(kMem, 0, 1);
+  copy.stream = 1;
+  const Breakdown apart = BreakdownOf(0, 0, {Ran(kComp, 0, 1), copy});
+  EXPECT_TRUE(apart.copies_apart);
+  Breakdown sum = BreakdownOf(0, 0, {late});
+  EXPECT_EQ(sum.late_ms, 0.25);
+  EXPECT_FALSE(sum.copies_apart);
+  sum.Add(BreakdownOf(0, 0, {late}));
+  EXPECT_EQ(sum.late_ms, 0.5);
+  EXPECT_FALSE(sum.copies_apart);
+  sum.Add(apart);
+  EXPECT_TRUE(sum.copies_apart);
+  sum.Add(BreakdownOf(0, 0, {late}));
+  EXPECT_TRUE(sum.copies_apart);
 }
 
 // For any works, the pieces add up to the time and the causes to the idle time, and a class runs as

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "device/host/host_load.h"
@@ -26,6 +27,19 @@ TEST_F(CoreQuotaTest, IsTheLeastOfAGroupAndItsAncestors) {
   EXPECT_EQ(CoreQuota(root_), 4);
   Write("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
   EXPECT_EQ(CoreQuota(root_), 1.5);
+}
+
+TEST_F(CoreQuotaTest, NeedsAQuotaAndAPeriodAbove0) {
+  Write("proc/self/cgroup", "4:cpu:/job\n0::/a\n");
+  const std::string job = "sys/fs/cgroup/cpu/job/cpu.cfs_";
+  Write(job + "quota_us", "300000\n");
+  EXPECT_EQ(CoreQuota(root_), std::nullopt) << "no period";
+  Write(job + "period_us", "0\n");
+  EXPECT_EQ(CoreQuota(root_), std::nullopt);
+  Write("sys/fs/cgroup/a/cpu.max", "0 100000\n");
+  EXPECT_EQ(CoreQuota(root_), std::nullopt);
+  Write("sys/fs/cgroup/a/cpu.max", "1 1\n");
+  EXPECT_EQ(CoreQuota(root_), 1);
 }
 
 // A container sees its own group as the root.

@@ -70,6 +70,20 @@ TEST(FreeTogether, DistinguishesOneStreamFromADeviceThatDidNotRunBoth) {
   EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({0.5, 4.5}, {0, 2})), 0.75);
 }
 
+// Of sides that end together, the computation counts as the first. One that took no time was beside
+// nothing.
+TEST(FreeTogether, IsOfTheComputationIfBothEndTogether) {
+  EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({1, 4}, {0, 4})), 1);
+  EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({0, 4}, {1, 4})), 0.75);
+  EXPECT_EQ(FreeTogether(Overlapped({2, 2}, {0, 4})), 0);
+}
+
+TEST(Coverage, IsOfTheComputationIfBothEndTogether) {
+  // 2 · 1.02 − 0 of the communication's work lay before the end, in 4 of the computation's time.
+  EXPECT_DOUBLE_EQ(Coverage(Overlapped({0, 4}, {0, 4})), 2.04 / 4);
+  EXPECT_EQ(Coverage(Overlapped({2, 2}, {0, 4})), 0);
+}
+
 TEST(Coverage, LiesBetweenZeroAndOne) {
   // In half milliseconds.
   for (int comp_begin = 0; comp_begin <= 12; ++comp_begin) {

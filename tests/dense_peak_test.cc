@@ -27,6 +27,7 @@ TEST(DensePeak, MatchesTheDataSheet) {
   EXPECT_NEAR(DensePeak_TFLOPs(h100, "fp16").value_or(0), 989.5, 1);
   EXPECT_NEAR(DensePeak_TFLOPs(h100, "tf32").value_or(0), 494.7, 1);
   EXPECT_NEAR(DensePeak_TFLOPs(Gpu(90, 132, 1.98), "fp32").value_or(0), 66.9, 0.1);
+  EXPECT_DOUBLE_EQ(DensePeak_TFLOPs(Gpu(90, 1, 0.5), "fp32").value_or(0), 0.128);
 }
 
 TEST(DensePeak, IsUnknownForGpusMissingFromTheTable) {

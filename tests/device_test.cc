@@ -1,17 +1,25 @@
 // Streams, events, gates and buffers mean the same on every backend.
 #include "device/device.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "backends.h"
 #include "device/host/host_stream.h"
+#include "device/wait.h"
 #include "workload/steps.h"
 
 namespace overlapbench {
@@ -565,6 +573,108 @@ TEST(HostDevice, ProcessesShareTheFlushOfACache) {
   constexpr int kMany = 4096;
   EXPECT_LT(share_bytes(kMany), all_bytes);
   EXPECT_GE(static_cast<long>(share_bytes(kMany)), sysconf(_SC_LEVEL2_CACHE_SIZE));
+}
+
+TEST(HostDevice, DescribesThisMachine) {
+  const auto device = OpenHostDevice(3);
+  const long reported_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  EXPECT_EQ(static_cast<long>(device->info().cache_bytes),
+            reported_bytes <= 0 ? 16L << 20 : std::min(reported_bytes, 32L << 20));
+  std::ifstream file("/proc/cpuinfo");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (const auto found = text.find("model name\t: "); found != std::string::npos) {
+    const auto begin = found + std::string("model name\t: ").size();
+    EXPECT_EQ(device->info().name, text.substr(begin, text.find('\n', begin) - begin));
+  }
+  timespec resolution{};
+  clock_getres(CLOCK_MONOTONIC, &resolution);
+  const auto surroundings = device->Surroundings();
+  EXPECT_EQ(surroundings.at("host_cores"), "3");
+  EXPECT_NEAR(std::stod(surroundings.at("clock_resolution_us")),
+              static_cast<double>(resolution.tv_nsec) / 1000, 1e-6);
+}
+
+// The threads of two blocks that wait for each other, if both run at once; else one thread.
+std::size_t CoresOf(Stream& stream) {
+  std::atomic<int> begun = 0;
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  stream.host()->EnqueueBlocks(2, [&](int) {
+    ++begun;
+    const auto both = [&] { return begun == 2; };
+    (void)WaitUntil(both, 100ms);
+    const std::lock_guard lock(mutex);
+    threads.insert(std::this_thread::get_id());
+  });
+  stream.Synchronize(kPatience, "two blocks");
+  return threads.size();
+}
+
+TEST(HostDevice, AStreamHasAllCoresOrItsPart) {
+  const auto device = OpenHostDevice(2);
+  EXPECT_EQ(CoresOf(*device->CreateStream()), 2U);
+  EXPECT_EQ(CoresOf(*device->CreateStream({.sms = 2})), 2U);
+  EXPECT_EQ(CoresOf(*device->CreateStream({.sms = 1})), 1U);
+  EXPECT_EQ(CoresOf(*device->CreateHostStream()), 2U);
+  EXPECT_EQ(PartitionFault(device->info(), 3), "must be 1, or 2: all");
+  EXPECT_EQ(PartitionFault(OpenHostDevice(8)->info(), 9), "must be from 1 to 7, or 8: all");
+  try {
+    device->CreateStream({.sms = 3});
+    FAIL() << "it has two cores";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "a stream cannot use 3 SMs: their number must be 1, or 2: all");
+  }
+}
+
+// Large blocks are mapped one by one, also after larger ones were freed. Sanitizers have an
+// allocator of their own.
+TEST(HostDevice, GivesFreedMemoryBack) {
+  const auto mapped = [] { return mallinfo2().hblkhd; };
+  const auto device = OpenHostDevice(1);
+  const std::size_t before = mapped();
+  for (const std::size_t bytes : {8UL << 20, 4UL << 20}) {
+    const Buffer buffer = device->Allocate(bytes, MemoryKind::kDevice);
+    if (mapped() == 0) GTEST_SKIP() << "this allocator does not say what it maps";
+    EXPECT_GE(mapped(), before + bytes);
+  }
+  EXPECT_EQ(mapped(), before);
+}
+
+TEST(HostDevice, BuffersBeginOnAPage) {
+  const auto device = OpenHostDevice(1);
+  for (const std::size_t bytes : {1UL, 100UL, 4097UL}) {
+    const Buffer buffer = device->Allocate(bytes, MemoryKind::kDevice);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 4096, 0U) << bytes;
+  }
+}
+
+TEST(Partition, FaultsSayWhichSizesThereAre) {
+  struct Case {
+    SmPartitions partitions;
+    std::vector<int> good;
+    std::vector<int> bad;
+    std::string fault;
+  };
+  constexpr int kAll = 132;
+  const std::vector<Case> cases = {
+      {{8, 8, 128},
+       {0, 8, 16, 128, kAll},
+       {-8, 1, 7, 12, 127, 136},
+       "must be a multiple of 8 from 8 to 128, or 132: all"},
+      {{1, 1, 131}, {0, 1, 2, 131, kAll}, {-1, 133}, "must be from 1 to 131, or 132: all"},
+      {{64, 2, 64}, {0, 64, kAll}, {62, 66}, "must be 64, or 132: all"},
+      {{2, 1, 1}, {0, kAll}, {1, 2}, "must be 0: this device's SMs cannot be partitioned"},
+      {{0, 1, 0},
+       {0},
+       {1, kAll},
+       "must be 0: this device cannot limit streams to a subset of its SMs"}};
+  for (const Case& one : cases) {
+    DeviceInfo info;
+    info.multiprocessors = kAll;
+    info.partitions = one.partitions;
+    for (const int sms : one.good) EXPECT_EQ(PartitionFault(info, sms), "") << sms;
+    for (const int sms : one.bad) EXPECT_EQ(PartitionFault(info, sms), one.fault) << sms;
+  }
 }
 
 TEST(Memory, SizesAreReadable) {

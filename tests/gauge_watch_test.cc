@@ -97,6 +97,12 @@ TEST(GaugeWatch, ARateCoversTheTimeUntilTheNextReading) {
   }
 }
 
+TEST(GaugeWatch, ALinkThatSendsNothingHasARateOf0) {
+  const Readings readings = TwoLooks({.nvlink_sent_bytes = 5}, {.nvlink_sent_bytes = 5});
+  ASSERT_EQ(readings.at("nvlink_sent_GBps").size(), 1U);
+  EXPECT_EQ(readings.at("nvlink_sent_GBps")[0].value, 0);
+}
+
 // A look of NVML's takes up to some milliseconds.
 TEST(GaugeWatch, AReadingIsNotOlderThanItsTime) {
   const auto source = Source({{.power_W = 1}});

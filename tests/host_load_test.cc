@@ -3,8 +3,11 @@
 #include "device/host/host_load.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
+#include <ctime>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -17,7 +20,7 @@ namespace {
 class HostLoadTest : public FakeRoot {
  protected:
   CoreTimes Cores(const std::string& stat) {
-    Write("proc/stat", "cpu  9 9 9 9 9 9 9 9 9 9\n" + stat + "intr 1 2 3\n");
+    Write("proc/stat", "cpu  9 9 9 9 9 9 9 9 9 9\n" + stat + "intr 1 2 3\nirq0 9 9 9 9 9 9 9 9\n");
     return ReadCoreTimes({0, 2}, root_);
   }
   ThreadTimes Threads(const std::string& first, const std::string& second) {
@@ -76,6 +79,30 @@ TEST_F(HostLoadTest, SumsWhatCpuLimitsStopped) {
   Write("sys/fs/cgroup/b/c/cpu.stat", "usage_usec 9\n");  // has no limit
   Write("sys/fs/cgroup/m/cpu.stat", "throttled_usec 7000000\n");
   EXPECT_DOUBLE_EQ(ReadLimited_s(root_), 1.75);
+}
+
+TEST(HostLoad, AllowedCoresAreThoseOfThisThread) {
+  const std::set<int> all = AllowedCores();
+  ASSERT_FALSE(all.empty());
+  for (const int core : {*all.begin(), *all.rbegin()}) {
+    std::set<int> allowed;
+    std::thread([&] {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(core, &one);
+      if (sched_setaffinity(0, sizeof one, &one) == 0) allowed = AllowedCores();
+    }).join();
+    EXPECT_EQ(allowed, std::set{core});
+  }
+}
+
+TEST(HostLoad, CountsTheTimeOfThisProcess) {
+  const auto spent_s = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
+  while (spent_s() < 0.02) continue;
+  const double before_s = spent_s();
+  const double ran_s = ReadHost({}).ran_s;
+  EXPECT_GE(ran_s, before_s * 0.999);
+  EXPECT_LE(ran_s, spent_s() + 1e-3);
 }
 
 TEST(HostLoad, SeesThreadsThatShareCores) {

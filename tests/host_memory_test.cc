@@ -53,6 +53,13 @@ TEST_F(HostMemoryTest, IsZeroIfTheCgroupExceedsItsLimit) {
   Expect(0, 4096);
 }
 
+TEST_F(HostMemoryTest, IgnoresAGroupThatDoesNotSayHowMuchItUses) {
+  Write("proc/self/cgroup", "0::/a/b\n");
+  WriteGroup("sys/fs/cgroup/a", "3000", 500, 0);
+  Write("sys/fs/cgroup/a/b/memory.max", "1000\n");
+  Expect(2500, 3000);
+}
+
 TEST_F(HostMemoryTest, IsTheFreeMemoryOfTheTightestNestedCgroup) {
   Write("proc/self/cgroup", "0::/a/b/c\n");
   WriteGroup("sys/fs/cgroup/a", "3000", 500, 0);

@@ -33,6 +33,7 @@ TEST(Limits, AnIntervalIsJudgedByItsLongestTime) {
 TEST(Limits, SizesThatFitTheCacheMayExceedTheMemorysRate) {
   EXPECT_EQ(BeyondLimits({.moved_bytes = 3.1e9}, {0.1, 0.1}, Gpu(), true), "");
   EXPECT_NE(BeyondLimits({.moved_bytes = 3.3e9}, {0.1, 0.1}, Gpu(), true), "");
+  EXPECT_NE(BeyondLimits({.moved_bytes = 64 * 50e6}, {0.1, 0.1}, Gpu(), true), "");
 }
 
 TEST(Limits, NoCollectiveIsFasterThanTheLinks) {
@@ -48,6 +49,14 @@ TEST(Limits, InNetworkReductionMayExceedLinkBandwidth) {
   const Cost all_reduce{.wire_bytes = 1e9, .bus_factor = 1.75};
   EXPECT_EQ(BeyondLimits(all_reduce, {2.5, 2.5}, Gpu(), true), "");
   EXPECT_NE(BeyondLimits(all_reduce, {2.0, 2.0}, Gpu(), true), "");
+}
+
+TEST(Limits, AreReachedButNotExceeded) {
+  const Cost cost{.wire_bytes = 4e6, .bus_factor = 1};
+  DeviceInfo info;
+  info.link_GBps = 0.5;
+  EXPECT_EQ(BeyondLimits(cost, {8, 8}, info, true), "");
+  EXPECT_NE(BeyondLimits(cost, {7.99, 7.99}, info, true), "");
 }
 
 TEST(Limits, UnknownLimitsAreNeverExceeded) {

@@ -153,9 +153,11 @@ TEST(MedianInterval, IsWiderForCorrelatedNeighbours) {
 }
 
 TEST(MedianInterval, HasNoWidthForEqualSamples) {
-  const Interval interval = IntervalOf(std::vector<double>(12, 3.0));
-  EXPECT_DOUBLE_EQ(interval.low, 3);
-  EXPECT_DOUBLE_EQ(interval.high, 3);
+  for (const int count : {2, 3, 12}) {
+    const Interval interval = IntervalOf(std::vector<double>(count, 3.0));
+    EXPECT_DOUBLE_EQ(interval.low, 3) << count;
+    EXPECT_DOUBLE_EQ(interval.high, 3) << count;
+  }
 }
 
 TEST(MedianInterval, IsNeverNegativeForTimes) {

@@ -68,6 +68,12 @@ TEST_F(OptionsTest, AreReadWithEqualsSignOrSpace) {
   }
 }
 
+TEST_F(OptionsTest, TheLastBackendCounts) {
+  using Choice = Options::BackendChoice;
+  EXPECT_EQ(ParseOptions({"--backend=cuda"}).backend, Choice::kCuda);
+  EXPECT_EQ(ParseOptions({"--backend=cuda", "--backend=auto"}).backend, Choice::kAuto);
+}
+
 TEST_F(OptionsTest, DashesAndUnderscoresInNamesAreAlike) {
   const Options options =
       ParseOptions({"--host-cores=3", "--list-axes", "--no_self_test", "--benchmark-filter=a_b-c"});
@@ -171,6 +177,10 @@ TEST_F(OptionsTest, SetHowRowsAreShown) {
   EXPECT_TRUE(ParseOptions({"--benchmark_counters_tabular"}).counters_tabular);
   EXPECT_EQ(ParseOptions({}).colour, std::nullopt);
   EXPECT_EQ(ParseOptions({"--benchmark_color=auto"}).colour, std::nullopt);
+  EXPECT_EQ(ParseOptions({"--benchmark_color=true", "--benchmark_color=auto"}).colour,
+            std::nullopt);
+  EXPECT_EQ(ParseOptions({"--benchmark_format=csv", "--benchmark_format=console"}).format,
+            ConsoleFormat::kText);
   EXPECT_EQ(ParseOptions({"--benchmark_color=true"}).colour, true);
   EXPECT_EQ(ParseOptions({"--benchmark_color=false"}).colour, false);
   EXPECT_EQ(ParseOptions({}).columns, std::nullopt);
@@ -181,6 +191,12 @@ TEST_F(OptionsTest, AnEmptyVariableIsNotSet) {
   setenv("BENCHMARK_OUT", "", 1);
   setenv("BENCHMARK_MIN_TIME", "", 1);
   EXPECT_EQ(ParseOptions({}).out, "");
+}
+
+TEST_F(OptionsTest, TheSuitesOwnFlagsAreNotReadFromTheEnvironment) {
+  setenv("BUDGET_MS", "5", 1);
+  EXPECT_EQ(ParseOptions({}).budget.count(), 600);
+  unsetenv("BUDGET_MS");
 }
 
 TEST_F(OptionsTest, TakeEveryWordForOnAndOff) {

@@ -63,6 +63,7 @@ TEST(Patterns, CopiesAndLongerKernelsAreNotShortKernels) {
     works.push_back(Kernel(0.02 * i + 0.005, 0.02 * i + 0.02));
   }
   EXPECT_EQ(Shown(works), "");
+  EXPECT_EQ(Shown({Kernel(0, Breakdown::kShort_ms)}), "");
 }
 
 TEST(Patterns, GapsByTheHostAreLateLaunchesOrStarvation) {
@@ -84,7 +85,13 @@ TEST(Patterns, CopiesInTurnHaveAStreamOfTheirOwnAndHideNothing) {
       "its trace shows copies and kernels in turn, on different streams, 20 % of its time: Pin the "
       "host's memory, copy asynchronously, and wait later for the copy.";
   EXPECT_EQ(Shown({Copy(0, 2, 2), Kernel(2, 10)}), in_turn);
+  EXPECT_NE(Shown({Copy(0, 1, 2), Kernel(1, 20)}), "") << "just 5 % of the time";
+  EXPECT_NE(Shown({Copy(0, 8, 2), Kernel(8, 10)}).find(", 80 % of its time"), std::string::npos);
   EXPECT_EQ(Shown({Copy(0, 2, 2), Copy(2, 2, 1), Kernel(2, 10)}), in_turn);
+  // Less than a tenth of them is hidden, in however little time.
+  EXPECT_NE(Shown({Copy(0, 2, 2), Kernel(1.85, 10)}), "");
+  EXPECT_EQ(Shown({Copy(0, 0.25, 2), Kernel(0.125, 1)}), "");
+  EXPECT_EQ(Shown({Copy(0, 10, 2), Kernel(9, 20)}), "") << "just a tenth";
   EXPECT_EQ(Shown({Copy(0, 2, 1), Kernel(2, 10)}), "") << "one stream: they must be in turn";
   EXPECT_EQ(Shown({Copy(0, 2, 2), Copy(2, 4, 2)}), "") << "nothing to hide behind";
   EXPECT_EQ(Shown({Copy(0, 2.5, 2), Kernel(2, 10)}), "") << "a fifth of them is hidden";

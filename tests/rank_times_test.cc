@@ -18,6 +18,13 @@ TEST(RankTimesTest, WaitingForALateRankIsNotWork) {
   EXPECT_DOUBLE_EQ(times.ranks[0].late_us, 0);
   EXPECT_DOUBLE_EQ(times.ranks[1].late_us, 3000);
   EXPECT_DOUBLE_EQ(times.spread, 0);
+  EXPECT_EQ(times.slowest, 0) << "the first of equal ones";
+  EXPECT_EQ(times.slowest_share, 1);
+}
+
+TEST(RankTimesTest, TheSpreadIsRelativeHoweverShortTheTimes) {
+  EXPECT_DOUBLE_EQ(SummarizeRanks(Samples(1, {{0, 0.25}, {0, 0.5}}), false).spread, 2. / 3);
+  EXPECT_EQ(SummarizeRanks(Samples(1, {{0, 0}, {0, 0}}), false).spread, 0);
 }
 
 TEST(RankTimesTest, WithoutCommunicationAllTimeIsWork) {

@@ -34,6 +34,13 @@ TEST(Row, IsWrittenWithTheEndsOfItsIntervals) {
   EXPECT_EQ(row.Counter("nothing"), 0);
 }
 
+TEST(Row, StatesHaveTheNamesOfTheResultFormat) {
+  const std::vector<const char*> names = {"ok",    "serialized", "control",
+                                          "noisy", "invalid",    "error"};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    EXPECT_STREQ(ToString(static_cast<RowState>(i)), names[i]);
+}
+
 class FinishedRowsTest : public testing::Test {
  protected:
   void Finish(const std::string& name, double time_ms) {

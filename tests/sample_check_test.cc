@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -113,6 +114,34 @@ TEST_F(SampleCheckTest, TheLargestErrorIsRelativeToTheRootMeanSquare) {
   EXPECT_DOUBLE_EQ(check(1).max_rel_err, 0.5);
   EXPECT_EQ(check(0.5).fault, "");
   EXPECT_EQ(check(0.49).fault, "relative error 0.5 is above 0.49: element [0,0] is 3, expected 2");
+}
+
+TEST_F(SampleCheckTest, TheWorstElementIsNamed) {
+  values_[kColumns - 1] += 1;            // [0,29]
+  values_[(kRows - 1) * kColumns] += 2;  // [39,0]
+  values_[kRows * kColumns - 1] += 1;    // [39,29]
+  const MatrixView matrix{values_.data(), Element::kFloat32, kRows, kColumns, kColumns};
+  const Verdict verdict =
+      CheckSample(device_, *stream_, matrix, Expected, 0, 10s, {.threads = 1, .first_row = 100});
+  EXPECT_NE(verdict.fault.find("element [139,0] is "), std::string::npos) << verdict.fault;
+}
+
+// As values that another program has computed.
+TEST_F(SampleCheckTest, ValuesFromElsewhereAreThoseOfTheSampledElements) {
+  const MatrixView matrix{values_.data(), Element::kFloat32, kRows, kColumns, kColumns};
+  std::vector<double> expected = SampledValues(*stream_, matrix, 10s);
+  EXPECT_EQ(std::ssize(expected), kCheckedElements);
+  const auto check = [&] { return CheckSample(device_, *stream_, matrix, expected, 0.1, 10s); };
+  EXPECT_EQ(check().fault, "");
+  EXPECT_EQ(check().max_rel_err, 0);
+  values_[0] = 64;
+  const std::string fault = check().fault;
+  EXPECT_NE(fault.find("element [0,0] is 64, expected 1"), std::string::npos) << fault;
+  values_[1] = std::numeric_limits<float>::quiet_NaN();  // as a poisoned one
+  EXPECT_EQ(check().fault, "element [0,1] was not written");
+  EXPECT_EQ(check().max_rel_err, 0);
+  EXPECT_EQ(Check(Expected, 1).fault, "element [0,1] was not written");
+  EXPECT_EQ(Check(Expected, 1).max_rel_err, 0);
 }
 
 TEST_F(SampleCheckTest, SamplesAreInAllRowsAndColumns) {

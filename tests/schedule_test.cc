@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "fake_workload.h"
 #include "schedules.h"
 
 namespace overlapbench {
@@ -129,6 +130,14 @@ TEST(LanesOfRanks, ASendAndItsReceiveAreOneCommunication) {
   EXPECT_NO_THROW(schedule.Only({WorkClass::kCompute}));
 }
 
+TEST(LanesOfRanks, BothEndsOfACommunicationKnowTheOther) {
+  const TwoRanks ranks;
+  EXPECT_EQ(ranks.schedule.OtherEndOf(0), std::nullopt);
+  EXPECT_EQ(ranks.schedule.OtherEndOf(1), 1);
+  EXPECT_EQ(ranks.schedule.OtherEndOf(2), 0);
+  EXPECT_EQ(ranks.schedule.OtherEndOf(3), std::nullopt);
+}
+
 TEST(LanesOfRanks, OnlyCommunicationsOfDifferentRanksMeet) {
   const auto meets = [](std::size_t lane, WorkClass work_class, std::size_t step) {
     TwoRanks ranks;
@@ -180,6 +189,27 @@ TEST(Schedule, ListsEachWorkOnceInTheOrderOfItsFirstStep) {
   const Work b = WorkNamed("b");
   for (const Work& work : {b, a, b, a}) schedule.Add(lane, work);
   EXPECT_EQ(schedule.works(), (std::vector<Work>{b, a}));
+}
+
+TEST(Schedule, AWorkIsMadeFromWhatASpecOffers) {
+  Behaviour behaviour;
+  WorkloadSpec spec;
+  spec.name = "Lamp";
+  spec.work_class = WorkClass::kMemory;
+  spec.footprint = [](const Settings& settings) -> Footprint {
+    return {.device_bytes = static_cast<std::size_t>(settings.Integer("watts"))};
+  };
+  spec.make = [&](const Settings& settings) {
+    behaviour.cost.flops = static_cast<double>(settings.Integer("watts"));
+    return std::make_unique<FakeWorkload>(behaviour);
+  };
+  const Settings settings = Settings().With("watts", "60");
+  const Work own = MakeWork(spec, settings);
+  EXPECT_EQ(own->name, "Lamp");
+  EXPECT_EQ(own->work_class, WorkClass::kMemory);
+  EXPECT_EQ(own->footprint.device_bytes, 60U);
+  EXPECT_EQ(own->make()->cost().flops, 60);
+  EXPECT_EQ(MakeWork(spec, settings, "left")->name, "left");
 }
 
 TEST(Schedule, SharedWorkTakesItsMemoryOnce) {
@@ -364,6 +394,9 @@ TEST(Prioritize, AppliesOnlyToLanesOfOneClass) {
   EXPECT_EQ(schedule.lanes()[comm].priority, 3);
   EXPECT_EQ(schedule.lanes()[both].priority, 0);
   EXPECT_EQ(schedule.lanes()[empty].priority, 0);
+  schedule.Prioritize(WorkClass::kCompute, 2);
+  EXPECT_EQ(schedule.lanes()[comp].priority, 2);
+  EXPECT_EQ(schedule.lanes()[comm].priority, 3);
 }
 
 TEST(Only, StepsOfAClassKeepTheirLanesPartsAndNames) {
@@ -406,6 +439,31 @@ TEST(Overlappable, IsTheComputationIndependentOfSomeCommunication) {
   EXPECT_EQ(Overlappable_ms(Layers(3), step_ms), 30);
   EXPECT_EQ(Overlappable_ms(Layers(1), std::vector<double>{1, 10}), 0);
   EXPECT_EQ(Overlappable_ms(Schedule{}, {}), 0);
+}
+
+// Steps are counted in words of 64.
+TEST(Overlappable, OfManySteps) {
+  const auto ones = [](int count) { return std::vector<double>(count, 1.0); };
+  for (const int count : {1, 31, 32, 33, 100})
+    EXPECT_EQ(Overlappable_ms(Layers(count), ones(2 * count)), count - 1) << count;
+  for (const int count : {63, 64, 65, 66, 127, 128, 129, 200}) {
+    Schedule chain;
+    for (const char* name : {"comp", "comm"}) chain.AddLane({.name = name});
+    const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
+    const Work send = WorkOfClass(WorkClass::kComm, "send");
+    std::vector<std::size_t> after;
+    for (int i = 0; i < count; ++i)
+      after = {chain.Add(i % 2, i % 2 == 0 ? compute : send, {.after = after})};
+    EXPECT_EQ(Overlappable_ms(chain, ones(count)), 0) << count;
+  }
+}
+
+TEST(Overlappable, TheFirstStepCounts) {
+  Schedule schedule;
+  for (const char* name : {"comp", "comm"}) schedule.AddLane({.name = name});
+  schedule.Add(0, WorkOfClass(WorkClass::kCompute, "compute"));
+  schedule.Add(1, WorkOfClass(WorkClass::kComm, "send"));
+  EXPECT_EQ(Overlappable_ms(schedule, std::vector<double>{5, 3}), 5);
 }
 
 TEST(Overlappable, NothingOverlapsAHostWait) {

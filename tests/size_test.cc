@@ -33,6 +33,7 @@ TEST(ShortSize, ShortensOnlyWholeUnits) {
   EXPECT_EQ(ShortSize("1536"), "1536");
   EXPECT_EQ(ShortSize("3298534883328"), "3T");
   EXPECT_EQ(ShortSize("1"), "1");
+  EXPECT_EQ(ShortSize("1125899906842624"), "1024T");
   EXPECT_EQ(ShortSize("0"), "0");
   EXPECT_EQ(ShortSize("16x16"), "16x16");
 }
@@ -41,8 +42,12 @@ TEST(WithSizesInDigits, ReplacesOnlyWholeWords) {
   EXPECT_EQ(WithSizesInDigits("bytes:64M"), "bytes:67108864");
   EXPECT_EQ(WithSizesInDigits("bytes:(1K|2K)/n:4K$"), "bytes:(1024|2048)/n:4096$");
   EXPECT_EQ(WithSizesInDigits("columns:4K.*precision:fp32"), "columns:4096.*precision:fp32");
-  for (const char* same : {"", "bytes:67108864", "bytes:[0-9]*M", "M", "H2M", "64Mlp", "6.M",
-                           "a{2}", "\\1K", "grid:16x16"})
+  EXPECT_EQ(WithSizesInDigits("10K|19K"), "10240|19456");
+  EXPECT_EQ(WithSizesInDigits("\\d1K"), "\\d1024");
+  EXPECT_EQ(WithSizesInDigits("1K\\1K"), "1024\\1K");
+  for (const char* same :
+       {"", "bytes:67108864", "bytes:[0-9]*M", "M", "H2M", "64Mlp", "6.M", "a{2}", "\\1K",
+        "grid:16x16", "64Ma", "64Mz", "64MA", "64MZ", "64M_", "64M0", "64M9"})
     EXPECT_EQ(WithSizesInDigits(same), same);
 }
 

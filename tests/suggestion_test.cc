@@ -9,7 +9,7 @@ namespace {
 const std::vector<std::string> kAxes = {"bytes", "cache", "cadence", "grid", "n"};
 
 TEST(DidYouMean, CorrectsOneTypo) {
-  for (const char* slip : {"grdi", "gird", "grit", "gri", "girid", "grid"})
+  for (const char* slip : {"grdi", "gird", "rgid", "grit", "gri", "girid", "grid"})
     EXPECT_EQ(DidYouMean(slip, kAxes), "; did you mean grid?") << slip;
 }
 
@@ -20,10 +20,22 @@ TEST(DidYouMean, CorrectsTwoTyposInALongWord) {
 }
 
 TEST(DidYouMean, DoesNotGuess) {
-  for (const char* other : {"", "trid_", "grids_of", "stride", "precision"})
+  for (const char* other : {"", "trid_", "grids_of", "stride", "precision", "id", "gr", "gridxx",
+                            "ggrd", "grxi", "igid", "grdg", "gixd", "rxid", "rgidx"})
     EXPECT_EQ(DidYouMean(other, kAxes), "") << other;
   EXPECT_EQ(DidYouMean("grid", {}), "");
   EXPECT_EQ(DidYouMean(std::string(1000, 'g'), kAxes), "");
+}
+
+TEST(DidYouMean, WordsHaveUpTo100Letters) {
+  const std::string known(101, 'g');
+  EXPECT_EQ(DidYouMean(std::string(100, 'g'), {known}), "; did you mean " + known + "?");
+  EXPECT_EQ(DidYouMean(known, {known}), "");
+}
+
+// Two letters are swapped in the word only if both are of the word.
+TEST(DidYouMean, ReadsNothingBeforeTheWord) {
+  EXPECT_EQ(DidYouMean(std::string_view("rgid").substr(1), {"grid"}), "; did you mean grid?");
 }
 
 }  // namespace

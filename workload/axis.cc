@@ -1,20 +1,13 @@
 #include "workload/axis.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "device/error.h"
+#include "device/number.h"
 #include "workload/size.h"
 
 namespace overlapbench {
 namespace {
-
-std::optional<long> ReadInteger(std::string_view text) {
-  long value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::string CanonicalBytes(std::string_view text) {
   const auto bytes = ReadSize(text);
@@ -38,8 +31,8 @@ std::string CanonicalInteger(std::string_view text, long least, long most) {
 std::string CanonicalGrid(std::string_view text) {
   constexpr long kMost = 32768;
   const auto cross = text.find('x');
-  const auto x = ReadInteger(text.substr(0, cross));
-  const auto y = cross == std::string_view::npos ? x : ReadInteger(text.substr(cross + 1));
+  const auto x = WholeNumber(text.substr(0, cross));
+  const auto y = cross == std::string_view::npos ? x : WholeNumber(text.substr(cross + 1));
   if (!x || !y || *x < 1 || *y < 1 || *x > kMost || *y > kMost) {
     throw UsageError("'" + std::string(text) + "' is not a grid: write XxY blocks, as in 16x16");
   }

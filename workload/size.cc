@@ -1,8 +1,9 @@
 #include "workload/size.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
+
+#include "device/number.h"
 
 namespace overlapbench {
 namespace {
@@ -26,17 +27,15 @@ std::optional<long> ReadSize(std::string_view text) {
       text.remove_suffix(1);
     }
   }
-  long value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  const auto value = WholeNumber(text);
   const long most = std::numeric_limits<long>::max() >> shift;
-  if (value > most || value < -most) return std::nullopt;
-  return value * (1L << shift);
+  if (!value || *value > most || *value < -most) return std::nullopt;
+  return *value * (1L << shift);
 }
 
 std::string ShortSize(std::string_view digits) {
   const auto value = ReadSize(digits);
-  if (!value || *value <= 0) return std::string(digits);
+  if (!value || *value == 0) return std::string(digits);
   for (std::size_t unit = kUnits.size(); unit > 0; --unit) {
     const long bytes = 1L << (kBitsOfUnit * unit);
     if (*value % bytes == 0) return std::to_string(*value / bytes) + kUnits[unit - 1];
@@ -47,15 +46,17 @@ std::string ShortSize(std::string_view digits) {
 std::string WithSizesInDigits(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
-    std::size_t length = 0;
-    while (length < text.size() && IsOfAWord(text[length])) ++length;
-    const std::string_view word = text.substr(0, length);
-    const auto size = length > 1 && IsDigit(word.front()) ? ReadSize(word) : std::nullopt;
-    plain += size && !IsDigit(word.back()) ? std::to_string(*size) : std::string(word);
+    const std::string_view word(text.begin(), std::ranges::find_if_not(text, IsOfAWord));
+    const bool has_unit = !word.empty() && IsDigit(word.front()) && !IsDigit(word.back());
+    const auto size = has_unit ? ReadSize(word) : std::nullopt;
+    plain += size ? std::to_string(*size) : std::string(word);
+    text.remove_prefix(word.size());
     // The character after a backslash belongs to it.
-    const std::size_t others = length == 0 && text.starts_with('\\') ? 2 : length == 0 ? 1 : 0;
-    plain += text.substr(length, others);
-    text.remove_prefix(std::min(length + others, text.size()));
+    const std::string_view others = text.substr(0, text.starts_with('\\') ? 2 : 1);
+    if (word.empty()) {
+      plain += others;
+      text.remove_prefix(others.size());
+    }
   }
   return plain;
 }

@@ -120,12 +120,10 @@ class HostDevice : public Device {
   Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
     RequireFree(bytes, memory(kind), "a buffer");
     constexpr std::size_t kAlignment = 4096;
-    const std::size_t rounded_bytes =
-        (std::max<std::size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-    void* data = std::aligned_alloc(kAlignment, rounded_bytes);
-    if (data == nullptr) {
+    void* data = nullptr;
+    if (posix_memalign(&data, kAlignment, bytes) != 0) {
       throw Error(
-          fmt::format("aligned_alloc of {} failed", FormatBytes(static_cast<double>(bytes))));
+          fmt::format("posix_memalign of {} failed", FormatBytes(static_cast<double>(bytes))));
     }
     return {data, bytes, [](void* memory) { std::free(memory); }};
   }

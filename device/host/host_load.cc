@@ -66,8 +66,9 @@ std::optional<double> CoreQuota(const path& root) {
       std::ifstream(folder / "cpu.cfs_quota_us") >> quota_us;  // -1 if there is none
       std::ifstream(folder / "cpu.cfs_period_us") >> period_us;
     }
-    if (quota_us > 0 && period_us > 0)
-      least = std::min(least.value_or(quota_us / period_us), quota_us / period_us);
+    if (quota_us <= 0 || period_us <= 0) continue;
+    const double cores = quota_us / period_us;
+    least = std::min(least.value_or(cores), cores);
   }
   return least;
 }

@@ -271,8 +271,10 @@ class _Walk:
         if children and children[0].extent.start.offset == cursor.extent.start.offset:
             callee = self.text(children[0])
             changed = [f"{name}{text[len(callee) :]}" for name in renamed(callee)]
-        if not text.endswith((")", "}")) or (changed and "min" in changed[0] + text):
+        if not text.endswith((")", "}")) or cursor.spelling in ("min", "max"):
             return changed  # the order of what min and max compare does not matter
+        if cursor.spelling == "clamp":
+            del arguments[0]  # nor which of a value and its lower bound is which
         for one, two in itertools.pairwise(arguments):
             a, b = self.text(one), self.text(two)
             if a != b and one.extent.end.offset <= two.extent.start.offset and same_type(one, two):
