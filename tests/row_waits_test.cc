@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "fixtures/row_breakdown.h"
@@ -293,7 +294,75 @@ TEST(DerivedWaits, WhatHadEndedIsNotWaitedFor) {
   EXPECT_EQ(DerivedOf(made), Spans{});
 }
 
+TEST(DerivedWaits, WhatEndsJustThenIsNotWaitedFor) {
+  EXPECT_EQ(DerivedBehind(6, kStreamOfSum), Spans{});
+}
+
+// On the stream of the first of its works. The gate is on none of the lanes' streams.
+TEST(DerivedWaits, AreOnTheStreamThatWaits) {
+  Made made("streams", Backend::kCuda);
+  const auto product = made.Step(made.Lane("comp"), Product());
+  const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
+  made.Ran(product, 1.7, 3, 4);
+  made.Ran(sum, 1.8, 4.5, 5);
+  Activity more = made.sample().activities.back();
+  more.stream = 20;
+  made.sample().activities.push_back(more);
+  DeriveWaits(made.trace, made.sample());
+  for (const Activity& one : made.sample().activities) {
+    if (!one.is_derived) continue;
+    EXPECT_EQ(one.stream, one.kind == ActivityKind::kWait ? kStreamOfSum : 0U);
+  }
+}
+
+// ---- What works await
+
+Awaited AwaitedIn(const Made& made) {
+  const TracedSample& sample = made.trace.samples.front();
+  return AwaitedBy(made.trace, sample, RunsOf(made.trace.run.schedule, sample));
+}
+
+// The gate opens at 3 ms, and for the lanes that another one leads at 3.5 ms.
+TEST(AwaitedWorks, AwaitTheGateIfTheyWereEnqueuedBeforeItOpened) {
+  struct Case {
+    bool leads;
+    double called_ms;
+    bool awaits;
+  };
+  for (const auto& [leads, called_ms, awaits] :
+       {Case{true, 3, true}, {true, 3.25, false}, {false, 3.5, true}, {false, 3.75, false}}) {
+    Made made("gated", Backend::kCuda);
+    const auto lane = made.Lane("one");
+    const auto other = made.Lane("other");
+    made.trace.run.schedule.leader = leads ? lane : other;
+    made.sample().moments.followers_ms = 3.5;
+    made.sample().activities.push_back({.mark = 0, .stream = 9, .begin_ms = 1, .end_ms = 2});
+    made.Ran(made.Step(lane, Product()), called_ms, 4, 5);
+    const Awaited awaited = AwaitedIn(made);
+    ASSERT_EQ(awaited.size(), awaits ? 1U : 0U) << called_ms;
+    for (const auto& [work, cause] : awaited) EXPECT_EQ(cause, IdleCause::kGate);
+  }
+}
+
+TEST(AwaitedWorks, AwaitNoGateWhereThereIsNone) {
+  Made made("ungated", Backend::kCuda);
+  made.sample().moments.enqueue = {3, 3.5};
+  made.Ran(made.Step(made.Lane("comp"), Product()), 2.5, 3.25, 4);
+  EXPECT_TRUE(AwaitedIn(made).empty());
+}
+
 // ---- Runs of steps
+
+TEST(StepRuns, AWorkCalledBeforeItsStepHasNoTimeOfEnqueueing) {
+  Made made("early", Backend::kCuda);
+  const auto product = made.Step(made.Lane("comp"), Product());
+  made.Ran(product, 1.8, 3, 4);
+  made.sample().activities[0].call_ms = made.sample().activities[0].enqueued_ms = 1.5;
+  const StepRuns runs = RunsOf(made.trace.run.schedule, made.sample());
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs.begin()->first, (std::pair<std::size_t, std::ptrdiff_t>(product, 0)));
+  EXPECT_EQ(runs.begin()->second.enqueued_ms, 0);
+}
 
 // Each of two repetitions waits for its own product.
 TEST(StepRuns, EachRepetitionWaits) {
@@ -345,6 +414,23 @@ TEST(StepRuns, OneThatBeginsBeforeWhatItWaitsForIsAFault) {
   made.trace.operations = 1;
   made.sample().activities[1].begin_ms = 3.9995;  // within what the clock may be off
   EXPECT_EQ(FaultOf(made.trace, 0), "");
+}
+
+// Two engines' times may disagree by 5 microseconds, and no more.
+TEST(StepRuns, OnlyStreamsThatWaitForEachOtherHaveAnOrder) {
+  const auto fault_of = [](double ended_ms, bool on_host, bool one_lane) {
+    Made made("order", Backend::kCuda);
+    const auto comp = made.trace.run.schedule.AddLane({.name = "comp", .on_host = on_host});
+    const auto product = made.Step(comp, Product());
+    const auto sum = made.Step(one_lane ? comp : made.Lane("comm"), Sum(), {.after = {product}});
+    made.Ran(product, 1.6, -1, ended_ms);
+    made.Ran(sum, 1.7, 0, 1);
+    return FaultOfOrder(made.trace, RunsOf(made.trace.run.schedule, made.sample()));
+  };
+  EXPECT_EQ(fault_of(5e-3, false, false), "");
+  EXPECT_NE(fault_of(6e-3, false, false), "");
+  EXPECT_EQ(fault_of(6e-3, true, false), "") << "the host orders them, by its own clock";
+  EXPECT_EQ(fault_of(6e-3, false, true), "") << "a lane is in order by itself";
 }
 
 }  // namespace
