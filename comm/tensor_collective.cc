@@ -3,46 +3,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <tuple>
 #include <utility>
 
+#include "comm/received.h"
 #include "ranks/ranks.h"
 #include "workload/data.h"
 #include "workload/sample_check.h"
 
 namespace overlapbench {
 namespace {
-
-// A sum over all ranks is the same on each. In a chain of sums the next sum requests it once per
-// rank, so each thread's last one is cached.
-class LastSums {
- public:
-  double Of(long row, long column, const std::function<double()>& sum) {
-    Sum& last = OfThisThread();
-    if (last.row == row && last.column == column) return last.value;
-    return (last = {row, column, sum()}).value;
-  }
-
- private:
-  struct Sum {
-    long row = -1;
-    long column = -1;
-    double value = 0;
-  };
-  Sum& OfThisThread() {
-    const std::scoped_lock lock(mutex_);
-    return sums_[std::this_thread::get_id()];
-  }
-
-  std::mutex mutex_;
-  std::map<std::thread::id, Sum> sums_;
-};
 
 class TensorCollectiveWorkload : public Workload {
  public:
@@ -87,7 +58,7 @@ class TensorCollectiveWorkload : public Workload {
   // then fills it.
   void PoisonResult(Stream& stream) override {
     for (const TensorCall& call : calls_) PoisonReceived(stream, call);
-    for (const TensorCall& call : calls_) ExpectReceived(call);
+    for (const TensorCall& call : calls_) ExpectReceived(call, machine_.ranks.size());
   }
 
   void Enqueue(Stream& stream) override {
@@ -153,12 +124,6 @@ class TensorCollectiveWorkload : public Workload {
     connection_->Get().AllReduceTogether(stream, calls);
   }
 
-  // Rows of the larger of the two buffers.
-  static long RowsOf(const TensorCall& call) {
-    return call.rows > 0 ? call.rows
-                         : std::max(call.send->shape().rows, call.receive->shape().rows);
-  }
-
   // Slice `index` of `count` of a call.
   [[nodiscard]] CollectiveCall Rows(const TensorCall& call, long index, long count) const {
     const bool sends_segment = call.operation == Operation::kAllGather;
@@ -192,63 +157,6 @@ class TensorCollectiveWorkload : public Workload {
       if (block != machine_.ranks.rank())
         call.receive->PoisonRows(stream, block * shape.block_rows(), shape.block_rows());
     }
-  }
-
-  static bool IsInPlace(const TensorCall& call) { return call.send->Shares(*call.receive); }
-
-  void ExpectReceived(const TensorCall& call) const {
-    const int ranks = machine_.ranks.size();
-    const SharedTensor& send = call.send;
-    // Gathering a shared matrix in place yields what it was filled with.
-    if (IsInPlace(call) && !Adds(call.operation)) return;
-    switch (call.operation) {
-      case Operation::kShiftRing:
-        return call.receive->Expect(
-            [send, ranks, shift = call.shift, down = call.receive_row - call.send_row](
-                int rank, long row, long column) {
-              return send->Expected((rank - shift + ranks) % ranks, row - down, column);
-            },
-            [send] { return send->tolerance(); });
-      case Operation::kAllGather:
-        return call.receive->Expect(
-            [send, rows = RowsOf(call) / ranks, down = call.receive_row, first = call.send_row](
-                int /*rank*/, long row, long column) {
-              const auto from = static_cast<int>((row - down) / rows);
-              return send->Expected(from, first + (row - down) % rows, column);
-            },
-            [send] { return send->tolerance(); });
-      case Operation::kAllToAll:
-        return call.receive->Expect(
-            [send, rows = RowsOf(call), block = RowsOf(call) / ranks](int rank, long row,
-                                                                      long column) {
-              const auto from = static_cast<int>(row % rows / block);
-              return send->Expected(from, row / rows * rows + rank * block + row % block, column);
-            },
-            [send] { return send->tolerance(); });
-      case Operation::kReduceScatter:
-      case Operation::kAllReduce: {
-        const bool scatters = call.operation == Operation::kReduceScatter;
-        return call.receive->Expect(
-            [send, ranks, segment = scatters ? call.receive->shape().rows : 0,
-             last = std::make_shared<LastSums>()](int rank, long row, long column) {
-              const long place = rank * segment + row;
-              return last->Of(place, column, [&] {
-                double sum = 0;
-                for (int from = 0; from < ranks; ++from) sum += send->Expected(from, place, column);
-                return sum;
-              });
-            },
-            [send, ranks] { return ToleranceOfSum(*send, ranks); });
-      }
-      default:
-        throw Error("tensors have no such collective");
-    }
-  }
-
-  // Sums of `ranks` random values are sqrt(ranks) times as large. A sum may be rounded once per
-  // rank, and its terms' errors add up.
-  static double ToleranceOfSum(const Tensor& send, int ranks) {
-    return std::sqrt(ranks) * send.tolerance() + ranks * RoundingOf(send.shape().element);
   }
 
   Machine machine_;

@@ -1,0 +1,116 @@
+#include "comm/received.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace overlapbench {
+namespace {
+
+// What `shift` ranks before this one has sent, so many rows further up.
+Tensor::Oracle OfRing(const TensorCall& call, int ranks) {
+  return [send = call.send, ranks, shift = call.shift, down = call.receive_row - call.send_row](
+             int rank, long row, long column) {
+    return send->Expected((rank - shift + ranks) % ranks, row - down, column);
+  };
+}
+
+// The ranks' shares, one below the other.
+Tensor::Oracle OfGather(const TensorCall& call, int ranks) {
+  return [send = call.send, rows = RowsOf(call) / ranks, down = call.receive_row,
+          first = call.send_row](int /*rank*/, long row, long column) {
+    const auto from = static_cast<int>((row - down) / rows);
+    return send->Expected(from, first + (row - down) % rows, column);
+  };
+}
+
+// From every rank the block that is meant for this one.
+Tensor::Oracle OfExchange(const TensorCall& call, int ranks) {
+  return [send = call.send, rows = RowsOf(call), block = RowsOf(call) / ranks](int rank, long row,
+                                                                               long column) {
+    const auto from = static_cast<int>(row % rows / block);
+    return send->Expected(from, row / rows * rows + rank * block + row % block, column);
+  };
+}
+
+// A sum over all ranks is the same on each. In a chain of sums the next sum requests it once per
+// rank, so each thread's last one is cached.
+class LastSums {
+ public:
+  double Of(long row, long column, const std::function<double()>& sum) {
+    Sum& last = OfThisThread();
+    if (last.row == row && last.column == column) return last.value;
+    return (last = {row, column, sum()}).value;
+  }
+
+ private:
+  struct Sum {
+    long row = -1;
+    long column = -1;
+    double value = 0;
+  };
+  Sum& OfThisThread() {
+    const std::scoped_lock lock(mutex_);
+    return sums_[std::this_thread::get_id()];
+  }
+
+  std::mutex mutex_;
+  std::map<std::thread::id, Sum> sums_;
+};
+
+// The sums over all ranks: of all rows, or where they are scattered, of this rank's.
+Tensor::Oracle OfSums(const TensorCall& call, int ranks) {
+  const bool scatters = call.operation == Operation::kReduceScatter;
+  return [send = call.send, ranks, segment = scatters ? call.receive->shape().rows : 0,
+          last = std::make_shared<LastSums>()](int rank, long row, long column) {
+    const long place = rank * segment + row;
+    return last->Of(place, column, [&] {
+      double sum = 0;
+      for (int from = 0; from < ranks; ++from) sum += send->Expected(from, place, column);
+      return sum;
+    });
+  };
+}
+
+// Sums of `ranks` random values are sqrt(ranks) times as large. A sum may be rounded once per
+// rank, and its terms' errors add up.
+double ToleranceOfSum(const Tensor& send, int ranks) {
+  return std::sqrt(ranks) * send.tolerance() + ranks * RoundingOf(send.shape().element);
+}
+
+Tensor::Oracle OracleOf(const TensorCall& call, int ranks) {
+  switch (call.operation) {
+    case Operation::kShiftRing:
+      return OfRing(call, ranks);
+    case Operation::kAllGather:
+      return OfGather(call, ranks);
+    case Operation::kAllToAll:
+      return OfExchange(call, ranks);
+    case Operation::kReduceScatter:
+    case Operation::kAllReduce:
+      return OfSums(call, ranks);
+    default:
+      throw Error("tensors have no such collective");
+  }
+}
+
+}  // namespace
+
+long RowsOf(const TensorCall& call) {
+  return call.rows > 0 ? call.rows : std::max(call.send->shape().rows, call.receive->shape().rows);
+}
+
+void ExpectReceived(const TensorCall& call, int ranks) {
+  const bool adds = Adds(call.operation);
+  // Gathering a shared matrix in place yields what it was filled with.
+  if (IsInPlace(call) && !adds) return;
+  call.receive->Expect(OracleOf(call, ranks), [send = call.send, adds, ranks] {
+    return adds ? ToleranceOfSum(*send, ranks) : send->tolerance();
+  });
+}
+
+}  // namespace overlapbench
