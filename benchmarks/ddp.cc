@@ -42,10 +42,10 @@ struct Step {
   Step(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
        const Settings& settings)
       : machine(Planned(catalog.machine, settings)),
-        connection(std::make_shared<Connection>(transports, settings)),
+        communicator(std::make_shared<LaneCommunicator>(transports, settings)),
         gradients(MakeTensor(
-            connection, LayerStack::ShapeOfGradients(machine.device, settings.Integer("layers"),
-                                                     settings.Integer("width")))),
+            communicator, LayerStack::ShapeOfGradients(machine.device, settings.Integer("layers"),
+                                                       settings.Integer("width")))),
         sums(gradients->Alias()),
         stack(std::make_shared<LayerStack>(machine.device, settings.Integer("layers"),
                                            settings.Integer("width"), settings.Integer("tokens"),
@@ -69,14 +69,14 @@ struct Step {
       const long row = (first + piece * count) * stack->width;
       calls.push_back({Operation::kAllReduce, gradients, sums, row, row, count * stack->width});
     }
-    return std::make_shared<const WorkPlan>(
-        WorkPlan{name, WorkClass::kComm, {}, [machine = machine, connection = connection, calls] {
-                   return MakeTensorCollective(machine, connection, calls, kSeed);
-                 }});
+    return std::make_shared<const WorkPlan>(WorkPlan{
+        name, WorkClass::kComm, {}, [machine = machine, communicator = communicator, calls] {
+          return MakeTensorCollective(machine, communicator, calls, kSeed);
+        }});
   }
 
   Machine machine;
-  SharedConnection connection;
+  SharedLaneCommunicator communicator;
   SharedTensor gradients;
   SharedTensor sums;
   std::shared_ptr<LayerStack> stack;

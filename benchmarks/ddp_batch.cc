@@ -29,7 +29,7 @@ struct Batch {
   Batch(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
         const Settings& settings)
       : machine(Planned(catalog.machine, settings)),
-        connection(std::make_shared<Connection>(transports, settings)),
+        communicator(std::make_shared<LaneCommunicator>(transports, settings)),
         element(LayerElement(machine.device)),
         tensors(settings.Integer("tensors")),
         width(settings.Integer("width")),
@@ -37,8 +37,8 @@ struct Batch {
         shape{.element = element,
               .rows = tensors,
               .columns = settings.Integer("bytes") / static_cast<long>(SizeOf(element))},
-        gradients(MakeTensor(connection, shape)),
-        sums(MakeTensor(connection, shape)) {}
+        gradients(MakeTensor(communicator, shape)),
+        sums(MakeTensor(communicator, shape)) {}
 
   [[nodiscard]] Work Multiply() const {
     const auto make = [&](long rows) {
@@ -59,8 +59,8 @@ struct Batch {
     for (long call = 0; call < calls; ++call)
       all.push_back({Operation::kAllReduce, from, to, call * rows, call * rows, rows});
     return WorkOf(name, WorkClass::kComm, {.tensors = {from, to}},
-                  [machine = machine, connection = connection, all, grouping] {
-                    return MakeTensorCollective(machine, connection, all, kSeed, grouping);
+                  [machine = machine, communicator = communicator, all, grouping] {
+                    return MakeTensorCollective(machine, communicator, all, kSeed, grouping);
                   });
   }
   [[nodiscard]] Work Copy(const char* name, const SharedTensor& from,
@@ -71,7 +71,7 @@ struct Batch {
   }
 
   Machine machine;
-  SharedConnection connection;
+  SharedLaneCommunicator communicator;
   Element element;
   long tensors;
   long width;
@@ -86,8 +86,8 @@ void AddSingle(Schedule& schedule, std::size_t lane, const Work& sum, long tenso
 }
 
 void AddCoalesced(Schedule& schedule, std::size_t lane, const Batch& batch) {
-  const SharedTensor packed = MakeTensor(batch.connection, batch.shape);
-  const SharedTensor packed_sums = MakeTensor(batch.connection, batch.shape);
+  const SharedTensor packed = MakeTensor(batch.communicator, batch.shape);
+  const SharedTensor packed_sums = MakeTensor(batch.communicator, batch.shape);
   const std::size_t in = schedule.Add(lane, batch.Copy("pack", batch.gradients, packed));
   const std::size_t summed =
       schedule.Add(lane, batch.Sum("sum packed", packed, packed_sums, 1), {.after = {in}});

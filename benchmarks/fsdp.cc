@@ -172,7 +172,7 @@ Scenario PrefetchScenario(const Catalog& catalog, const std::string& transport,
   scenario.excluded = [catalog](const Settings& settings) { return Excluded(catalog, settings); };
   scenario.runs = [catalog, transports](const Settings& settings) {
     const TensorWorks works(Planned(catalog.machine, settings),
-                            std::make_shared<Connection>(transports, settings), kSeed);
+                            std::make_shared<LaneCommunicator>(transports, settings), kSeed);
     return ShardedRuns(MakeStep(works, catalog.machine.ranks.size(), settings),
                        settings.Integer("prefetch"));
   };

@@ -37,16 +37,16 @@ struct Step {
   Step(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
        const Settings& settings, long free_tokens, long buffers)
       : machine(Planned(catalog.machine, settings)),
-        connection(std::make_shared<Connection>(transports, settings)),
+        communicator(std::make_shared<LaneCommunicator>(transports, settings)),
         layers(settings.Integer("layers")) {
     const long tokens = settings.Integer("tokens");
     TensorShape shape{.element = LayerElement(machine.device),
                       .rows = layers * tokens,
                       .columns = settings.Integer("width")};
-    const SharedTensor sums = MakeTensor(connection, shape);
+    const SharedTensor sums = MakeTensor(communicator, shape);
     shape.kept_rows = buffers * tokens;
     stack = std::make_shared<LinkedLayers>(machine.device, layers, free_tokens,
-                                           MakeTensor(connection, shape), sums);
+                                           MakeTensor(communicator, shape), sums);
   }
 
   [[nodiscard]] Work Compute(const char* name, LayerRows rows) const {
@@ -68,13 +68,13 @@ struct Step {
           {Operation::kAllReduce, stack->outputs, stack->sums, row, row, stack->tokens});
     }
     return WorkOf("sum", WorkClass::kComm, {.tensors = {stack->outputs, stack->sums}},
-                  [machine = machine, connection = connection, calls] {
-                    return MakeTensorCollective(machine, connection, calls, kSeed);
+                  [machine = machine, communicator = communicator, calls] {
+                    return MakeTensorCollective(machine, communicator, calls, kSeed);
                   });
   }
 
   Machine machine;
-  SharedConnection connection;
+  SharedLaneCommunicator communicator;
   long layers;
   std::shared_ptr<LinkedLayers> stack;
 };
@@ -173,9 +173,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
 struct Form {
   const char* name;
   std::vector<Axis> axes;
-  std::function<std::vector<Run>(const Catalog&, const std::shared_ptr<Transports>&,
-                                 const Settings&)>
-      runs;
+  std::vector<Run> (*runs)(const Catalog&, const std::shared_ptr<Transports>&, const Settings&);
 };
 
 std::vector<Form> Forms() {

@@ -208,7 +208,8 @@ Scenario DispatchCombine(const Catalog& catalog, const std::string& transport,
   scenario.excluded = [machine](const Settings& settings) { return Excluded(machine, settings); };
   scenario.runs = [machine, transports](const Settings& settings) {
     const Machine planned = Planned(machine, settings);
-    const TensorWorks works(planned, std::make_shared<Connection>(transports, settings), kSeed);
+    const TensorWorks works(planned, std::make_shared<LaneCommunicator>(transports, settings),
+                            kSeed);
     return MoeRuns(MoeStep(planned, works, settings, 1, " whole"),
                    MoeStep(planned, works, settings, settings.Integer("microbatches"), ""));
   };

@@ -187,7 +187,7 @@ class PipelineSchedule {
     const std::size_t send = schedule_.Add(Lane(shape_.RankOf(sender), work->name), work,
                                            {.part = part, .after = {made}});
     return schedule_.Add(Lane(rank, work->name), work,
-                         {.part = part, .after = std::move(after), .meets = send});
+                         {.part = part, .after = std::move(after), .other_end = send});
   }
 
   std::size_t Lane(int rank, const std::string& what) {

@@ -47,7 +47,7 @@ struct Layer : TensorWorks {
   Layer(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
         const Settings& settings)
       : TensorWorks(Planned(catalog.machine, settings),
-                    std::make_shared<Connection>(transports, settings), kSeed),
+                    std::make_shared<LaneCommunicator>(transports, settings), kSeed),
         ranks(catalog.machine.ranks.size()),
         tokens(settings.Integer("tokens")),
         chunks(settings.Integer("chunks")),

@@ -79,7 +79,7 @@ class Blocks {
          const Settings& settings)
       : machine_(Planned(catalog.machine, settings)),
         settings_(settings),
-        works_(machine_, std::make_shared<Connection>(transports, settings), kSeed),
+        works_(machine_, std::make_shared<LaneCommunicator>(transports, settings), kSeed),
         shape_(works_.Shape(settings.Integer("tokens"), ModelOf(settings).hidden)) {
     shape_.is_shared = true;
   }

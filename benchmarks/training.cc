@@ -170,8 +170,8 @@ Work TensorWorks::Move(const std::string& name, std::vector<TensorCall> calls,
     memory.tensors.insert(memory.tensors.end(), {call.send, call.receive});
   return WorkOf(
       name, WorkClass::kComm, memory,
-      [machine = machine_, connection = connection_, calls = std::move(calls), seed = seed_] {
-        return MakeTensorCollective(machine, connection, calls, seed);
+      [machine = machine_, communicator = communicator_, calls = std::move(calls), seed = seed_] {
+        return MakeTensorCollective(machine, communicator, calls, seed);
       },
       is_result);
 }

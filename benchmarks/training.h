@@ -45,7 +45,7 @@ void AddCommPriority(const Catalog& catalog, Scenario& scenario);
 // The machine with the sm_target of these settings: a step's products are made on it.
 Machine Planned(Machine machine, const Settings& settings);
 // A scenario for each form and each default transport of training steps, with comm_priority. All of
-// them share their connections.
+// them share their communicators.
 using MakeOver =
     std::function<Scenario(const std::string& transport, const std::shared_ptr<Transports>&)>;
 std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms);
@@ -69,8 +69,8 @@ std::string ExcludedModel(const Settings& settings, int ranks);
 // Makes the tensors of a step, with the layers' element type, and the works on them.
 class TensorWorks {
  public:
-  TensorWorks(const Machine& machine, SharedConnection connection, std::uint32_t seed)
-      : machine_(machine), connection_(std::move(connection)), seed_(seed) {}
+  TensorWorks(const Machine& machine, SharedLaneCommunicator communicator, std::uint32_t seed)
+      : machine_(machine), communicator_(std::move(communicator)), seed_(seed) {}
 
   [[nodiscard]] TensorShape Shape(long rows, long columns) const {
     return {.element = LayerElement(machine_.device), .rows = rows, .columns = columns};
@@ -80,7 +80,7 @@ class TensorWorks {
     return MakeTensor(machine_.device, shape);
   }
   [[nodiscard]] SharedTensor Reached(const TensorShape& shape) const {
-    return MakeTensor(connection_, shape);
+    return MakeTensor(communicator_, shape);
   }
   // `is_result`: WorkPlan::is_result.
   [[nodiscard]] Work Multiply(const std::string& name, std::vector<LinearProblem> problems,
@@ -90,7 +90,7 @@ class TensorWorks {
 
  private:
   Machine machine_;
-  SharedConnection connection_;
+  SharedLaneCommunicator communicator_;
   std::uint32_t seed_;
 };
 

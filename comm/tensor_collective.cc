@@ -17,16 +17,16 @@ namespace {
 
 class TensorCollectiveWorkload : public Workload {
  public:
-  TensorCollectiveWorkload(const Machine& machine, SharedConnection connection,
+  TensorCollectiveWorkload(const Machine& machine, SharedLaneCommunicator communicator,
                            std::vector<TensorCall> calls, std::uint32_t seed, Grouping grouping)
       : machine_(machine),
-        connection_(std::move(connection)),
+        communicator_(std::move(communicator)),
         calls_(std::move(calls)),
         seed_(seed),
         grouping_(grouping) {}
 
   void Connect() override {
-    Communicator& communicator = connection_->Get();
+    Communicator& communicator = communicator_->Get();
     std::size_t scratch_bytes = 0;
     for (const TensorCall& call : calls_) {
       call.send->Connect();
@@ -63,15 +63,15 @@ class TensorCollectiveWorkload : public Workload {
 
   void Enqueue(Stream& stream) override {
     if (grouping_ == Grouping::kTogether) return EnqueueTogether(stream);
-    for (const TensorCall& call : calls_) connection_->Get().Enqueue(stream, Rows(call, 0, 1));
+    for (const TensorCall& call : calls_) communicator_->Get().Enqueue(stream, Rows(call, 0, 1));
   }
   void EnqueuePart(Stream& stream, const Part& part) override {
     const auto calls = static_cast<long>(calls_.size());
     if (part.count % calls != 0)
       throw Error(fmt::format("{} calls cannot be cut into {} parts", calls, part.count));
     const long slices = part.count / calls;
-    connection_->Get().Enqueue(stream,
-                               Rows(calls_[part.index / slices], part.index % slices, slices));
+    communicator_->Get().Enqueue(stream,
+                                 Rows(calls_[part.index / slices], part.index % slices, slices));
   }
 
   Verdict Verify(Stream& stream) override {
@@ -85,7 +85,7 @@ class TensorCollectiveWorkload : public Workload {
   [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
 
   std::string IneffectiveKnob() override {
-    const auto proof = connection_->Get().Prove(Rows(calls_.front(), 0, 1));
+    const auto proof = communicator_->Get().Prove(Rows(calls_.front(), 0, 1));
     sms_ = proof.sms;
     return proof.fault;
   }
@@ -121,7 +121,7 @@ class TensorCollectiveWorkload : public Workload {
   void EnqueueTogether(Stream& stream) {
     std::vector<CollectiveCall> calls;
     for (const TensorCall& call : calls_) calls.push_back(Rows(call, 0, 1));
-    connection_->Get().AllReduceTogether(stream, calls);
+    communicator_->Get().AllReduceTogether(stream, calls);
   }
 
   // Slice `index` of `count` of a call.
@@ -160,7 +160,7 @@ class TensorCollectiveWorkload : public Workload {
   }
 
   Machine machine_;
-  SharedConnection connection_;
+  SharedLaneCommunicator communicator_;
   std::vector<TensorCall> calls_;
   std::uint32_t seed_;
   Grouping grouping_;
@@ -171,10 +171,11 @@ class TensorCollectiveWorkload : public Workload {
 
 }  // namespace
 
-std::unique_ptr<Workload> MakeTensorCollective(const Machine& machine, SharedConnection connection,
+std::unique_ptr<Workload> MakeTensorCollective(const Machine& machine,
+                                               SharedLaneCommunicator communicator,
                                                std::vector<TensorCall> calls, std::uint32_t seed,
                                                Grouping grouping) {
-  return std::make_unique<TensorCollectiveWorkload>(machine, std::move(connection),
+  return std::make_unique<TensorCollectiveWorkload>(machine, std::move(communicator),
                                                     std::move(calls), seed, grouping);
 }
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/connection.h"
+#include "comm/lane_communicator.h"
 
 namespace overlapbench {
 
@@ -39,7 +39,8 @@ enum class Grouping : std::uint8_t {
 };
 
 // `seed`: of the inputs that no other work makes.
-std::unique_ptr<Workload> MakeTensorCollective(const Machine& machine, SharedConnection connection,
+std::unique_ptr<Workload> MakeTensorCollective(const Machine& machine,
+                                               SharedLaneCommunicator communicator,
                                                std::vector<TensorCall> calls, std::uint32_t seed,
                                                Grouping grouping = Grouping::kNone);
 

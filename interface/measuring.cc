@@ -99,7 +99,7 @@ void Measuring::Prepare() {
 
 Measuring::~Measuring() {
   if (!leaves_something_) return;
-  // Work still running uses the device and connections, and its session refers to the suite's
+  // Work still running uses the device and communicators, and its session refers to the suite's
   // members.
   [[maybe_unused]] const OwnRows* const own_rows = own_rows_.release();
   [[maybe_unused]] const Suite* const suite = suite_.release();

@@ -72,7 +72,7 @@ class Measuring {
   // Never destroyed, since work left running may still use it.
   CallLog& calls_;
   std::unique_ptr<Suite> suite_;
-  // Keeps its rows' connections for later rows.
+  // Keeps its rows' communicators for later rows.
   std::unique_ptr<OwnRows> own_rows_;
   std::string samples_;
   std::string ended_;

@@ -126,7 +126,8 @@ typedef struct overlapbench_suite overlapbench_suite;
 int32_t overlapbench_open(int64_t count, const char* const* flags, overlapbench_suite** suite);
 /* The next rows are measured with the flags of overlapbench_open and these: --budget_ms,
  * --warmup_ms, --precision and --timeout_s. Refuses other flags. A row is an error if these differ
- * between ranks. Connections of the suite's own rows keep the timeout with which they were made. */
+ * between ranks. Communicators of the suite's own rows keep the timeout with which they were made.
+ */
 int32_t overlapbench_configure(overlapbench_suite* suite, int64_t count, const char* const* flags);
 /* On the measuring thread, a callback must return within nine tenths of --timeout_s. After that,
  * the row is an error, and the thread receives `signal`, whose handler may end the callback; 0, the

@@ -6,8 +6,8 @@
 //   kExponentials  A block holds the row's exponentials in registers.
 //   kElements      A block holds the row's elements in registers and computes exponentials twice.
 //   kParts         The row is cut into parts, which stream through the shared memory of all SMs;
-//                  their maxima and sums meet in device memory. Needs compute capability 9.0, 16
-//                  SMs, and 122 KiB of shared memory per block. The SMs must have room for two
+//                  their maxima and sums are merged in device memory. Needs compute capability 9.0,
+//                  16 SMs, and 122 KiB of shared memory per block. The SMs must have room for two
 //                  rows: on an H200 it takes rows of up to 12.9 MiB.
 //   kSpread        No regime holds the row. All SMs share its parts, and read each twice. Without
 //                  kParts this takes rows of more than 128 KiB.

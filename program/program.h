@@ -23,7 +23,7 @@ class ProgramHooks {
   virtual bool Take(const std::string& /*argument*/) { return false; }
   // Before MPI starts. `progress` knows its rank.
   virtual void Begin(Progress& /*progress*/) {}
-  // Replaces the device that was opened. `abort_links` aborts the connections beside MPI's.
+  // Replaces the device that was opened. `abort_links` aborts the links beside MPI's.
   virtual std::unique_ptr<Device> Wrap(std::unique_ptr<Device> device,
                                        const std::function<void()>& /*abort_links*/) {
     return device;

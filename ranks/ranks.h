@@ -64,11 +64,11 @@ std::string NameRanks(const std::vector<int>& ranks);
 // the error alone if all ranks have the same.
 std::string CombineErrors(const std::vector<std::string>& errors);
 
-// A connection to the other ranks beside MPI's, such as an NCCL communicator.
+// What connects this rank to the others beside MPI, such as an NCCL communicator.
 class Link {
  public:
   virtual ~Link() = default;
-  // What has gone wrong with the connection; "" if nothing.
+  // What has gone wrong with the link; "" if nothing.
   virtual std::string Fault() = 0;
   // Ends the operations in progress, even while another thread waits for them.
   virtual void Abort() = 0;

@@ -182,7 +182,7 @@ TEST_P(BlockHalfTest, SumsWhatTheRanksActuallyHold) {
   const auto transports = std::make_shared<Transports>(machine());
   for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
   const auto sum =
-      MakeTensorCollective(machine(), std::make_shared<Connection>(transports, settings),
+      MakeTensorCollective(machine(), std::make_shared<LaneCommunicator>(transports, settings),
                            {{.operation = Operation::kAllReduce,
                              .send = half.partial,
                              .receive = half.sum,

@@ -60,7 +60,7 @@ struct TwoRanks {
     const std::size_t made = schedule.Add(0, compute, {.engine = "sms"});
     const std::size_t sent = schedule.Add(1, transfer, {.after = {made}, .name = "send"});
     const std::size_t received =
-        schedule.Add(3, transfer, {.after = {made}, .meets = sent, .name = "receive"});
+        schedule.Add(3, transfer, {.after = {made}, .other_end = sent, .name = "receive"});
     schedule.Add(2, compute, {.after = {received}, .engine = "sms"});
   }
 };
@@ -142,7 +142,7 @@ TEST(LanesOfRanks, OnlyCommunicationsOfDifferentRanksMeet) {
   const auto meets = [](std::size_t lane, WorkClass work_class, std::size_t step) {
     TwoRanks ranks;
     ranks.schedule.AddLane({.name = "everywhere"});
-    ranks.schedule.Add(lane, WorkOfClass(work_class, "x"), {.meets = step});
+    ranks.schedule.Add(lane, WorkOfClass(work_class, "x"), {.other_end = step});
   };
   EXPECT_NO_THROW(meets(3, WorkClass::kComm, 1));
   EXPECT_THROW(meets(3, WorkClass::kComm, 0), Error) << "meets a computation";

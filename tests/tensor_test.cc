@@ -363,7 +363,7 @@ TEST_P(TensorTest, ConcurrentReadersGetTheSameExpectedSum) {
   for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
   const auto transports = std::make_shared<Transports>(machine());
   const auto sum =
-      MakeTensorCollective(machine(), std::make_shared<Connection>(transports, settings),
+      MakeTensorCollective(machine(), std::make_shared<LaneCommunicator>(transports, settings),
                            {{Operation::kAllReduce, send, receive, 0, 0, 64}}, kSeed);
   sum->Connect();
   const auto stream = device().CreateStream();
@@ -396,8 +396,8 @@ TEST_P(TensorTest, ACollectiveIsAsExactAsItsInputsAndItsAdditions) {
   const double rounding = ranks() * RoundingOf(send->shape().element);
   Settings settings;
   for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
-  const auto connection =
-      std::make_shared<Connection>(std::make_shared<Transports>(machine()), settings);
+  const auto communicator =
+      std::make_shared<LaneCommunicator>(std::make_shared<Transports>(machine()), settings);
   const auto stream = device().CreateStream();
   send->Expect([](int, long, long) { return 1.0; }, [] { return kSent; });
   for (const auto& [operation, tolerance] :
@@ -406,7 +406,7 @@ TEST_P(TensorTest, ACollectiveIsAsExactAsItsInputsAndItsAdditions) {
         {Operation::kAllToAll, kSent},
         {Operation::kAllReduce, std::sqrt(ranks()) * kSent + rounding}}) {
     const auto collective = MakeTensorCollective(
-        machine(), connection,
+        machine(), communicator,
         {{.operation = operation, .send = send, .receive = receive, .rows = rows}}, kSeed);
     collective->Connect();
     collective->PoisonResult(*stream);
@@ -421,9 +421,9 @@ TEST_P(TensorTest, AFailedCheckOfASumIsAnErrorOnAllRanks) {
   const SharedTensor receive = Make({.rows = 8, .columns = 16});
   Settings settings;
   for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
-  const auto connection =
-      std::make_shared<Connection>(std::make_shared<Transports>(machine()), settings);
-  const auto sum = MakeTensorCollective(machine(), connection,
+  const auto communicator =
+      std::make_shared<LaneCommunicator>(std::make_shared<Transports>(machine()), settings);
+  const auto sum = MakeTensorCollective(machine(), communicator,
                                         {{.operation = Operation::kAllReduce,
                                           .send = send,
                                           .receive = receive,
@@ -470,7 +470,7 @@ TEST_P(TensorTest, AnExchangeKeepsLocalRowsInPlace) {
   for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
   const auto transports = std::make_shared<Transports>(machine());
   const auto exchange =
-      MakeTensorCollective(machine(), std::make_shared<Connection>(transports, settings),
+      MakeTensorCollective(machine(), std::make_shared<LaneCommunicator>(transports, settings),
                            {{.operation = Operation::kAllToAll,
                              .send = send,
                              .receive = receive,

@@ -246,7 +246,7 @@ TEST(TraceFile, CommunicationsNameTheirPeer) {
   const auto sender = schedule.AddLane({.name = "out", .rank = 1});
   const auto receiver = schedule.AddLane({.name = "in", .rank = 3});
   const auto sent = schedule.Add(sender, sum, {.name = "send"});
-  schedule.Add(receiver, sum, {.meets = sent, .name = "receive"});
+  schedule.Add(receiver, sum, {.other_end = sent, .name = "receive"});
   trace.step_bytes.resize(schedule.steps().size());
   for (const std::uint64_t mark : {3, 4})
     trace.samples[0].activities.push_back({.mark = mark, .stream = mark, .begin_ms = 4});
@@ -353,7 +353,7 @@ TEST(TraceFile, CommunicationsHaveNumbers) {
   const auto sender = schedule.AddLane({.name = "out", .rank = 0});
   const auto receiver = schedule.AddLane({.name = "in", .rank = 1});
   const auto sent = schedule.Add(sender, sum, {.name = "send"});
-  schedule.Add(receiver, sum, {.meets = sent, .name = "receive"});
+  schedule.Add(receiver, sum, {.other_end = sent, .name = "receive"});
   trace.step_bytes.resize(schedule.steps().size());
   for (const std::uint64_t mark : {3, 4})
     trace.samples[0].activities.push_back({.mark = mark, .stream = mark, .begin_ms = 4});

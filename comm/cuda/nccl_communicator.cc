@@ -62,45 +62,45 @@ std::string NoWindows() {
 }
 void SetCtaPolicyZero(ncclConfig_t& config) { config.CTAPolicy = NCCL_CTA_POLICY_ZERO; }
 using Window = ncclWindow_t;
-ncclResult_t RegisterWindow(ncclComm_t connection, void* memory, std::size_t bytes,
+ncclResult_t RegisterWindow(ncclComm_t communicator, void* memory, std::size_t bytes,
                             Window* window) {
-  return TheNccl().register_window(connection, memory, bytes, window, NCCL_WIN_COLL_SYMMETRIC);
+  return TheNccl().register_window(communicator, memory, bytes, window, NCCL_WIN_COLL_SYMMETRIC);
 }
-void DeregisterWindow(ncclComm_t connection, Window window) {
-  TheNccl().deregister_window(connection, window);
+void DeregisterWindow(ncclComm_t communicator, Window window) {
+  TheNccl().deregister_window(communicator, window);
 }
-ncclResult_t EnqueueAllToAll(const CollectiveCall& c, ncclDataType_t type, ncclComm_t connection,
+ncclResult_t EnqueueAllToAll(const CollectiveCall& c, ncclDataType_t type, ncclComm_t communicator,
                              cudaStream_t stream) {
-  return TheNccl().all_to_all(c.send, c.receive, c.segment, type, connection, stream);
+  return TheNccl().all_to_all(c.send, c.receive, c.segment, type, communicator, stream);
 }
 #else
 std::string NoWindows() { return "copy engines and symmetric kernels need a build with NCCL 2.28"; }
 void SetCtaPolicyZero(ncclConfig_t& /*config*/) { throw Error(NoWindows()); }
 using Window = void*;
-ncclResult_t RegisterWindow(ncclComm_t /*connection*/, void* /*memory*/, std::size_t /*bytes*/,
+ncclResult_t RegisterWindow(ncclComm_t /*communicator*/, void* /*memory*/, std::size_t /*bytes*/,
                             Window* /*window*/) {
   throw Error(NoWindows());
 }
-void DeregisterWindow(ncclComm_t /*connection*/, Window /*window*/) {}
+void DeregisterWindow(ncclComm_t /*communicator*/, Window /*window*/) {}
 ncclResult_t EnqueueAllToAll(const CollectiveCall& /*call*/, ncclDataType_t /*type*/,
-                             ncclComm_t /*connection*/, cudaStream_t /*stream*/) {
+                             ncclComm_t /*communicator*/, cudaStream_t /*stream*/) {
   throw Error(NoWindows());
 }
 #endif
 
 cudaStream_t Native(Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
 
-// The connection itself. The destructor aborts it, even if it is half made: NCCL's threads and the
-// other ranks must not wait for a rank that has given up.
-class Connection : public Link {
+// The communicator itself. The destructor aborts it, even if it is half made: NCCL's threads and
+// the other ranks must not wait for a rank that has given up.
+class NcclLink : public Link {
  public:
-  explicit Connection(Ranks& ranks) : ranks_(ranks) { ranks_.Add(*this); }
-  ~Connection() override {
+  explicit NcclLink(Ranks& ranks) : ranks_(ranks) { ranks_.Add(*this); }
+  ~NcclLink() override {
     ranks_.Remove(*this);
     Abort();
   }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
+  NcclLink(const NcclLink&) = delete;
+  NcclLink& operator=(const NcclLink&) = delete;
 
   // Starts connecting; Ready tells when it is done. It does not block, so a rank that never arrives
   // causes a timeout, not a hang.
@@ -127,7 +127,7 @@ class Connection : public Link {
   }
   [[nodiscard]] ncclComm_t get() const { return communicator_; }
 
-  // Asynchronous errors, such as a lost connection (NCCL User Guide, "Error Handling").
+  // Asynchronous errors, such as a lost peer (NCCL User Guide, "Error Handling").
   std::string Fault() override {
     if (communicator_ == nullptr) return "";  // aborted
     ncclResult_t state = ncclSuccess;
@@ -157,7 +157,7 @@ class NcclCommunicator : public Communicator {
       : device_(machine.device),
         ranks_(machine.ranks),
         options_(options),
-        connection_(std::make_shared<Connection>(machine.ranks)) {
+        link_(std::make_shared<NcclLink>(machine.ranks)) {
     ncclUniqueId id{};
     std::string error;
     if (ranks_.is_root()) {
@@ -168,7 +168,7 @@ class NcclCommunicator : public Communicator {
     }
     ranks_.AgreeOnError(error, "starting NCCL");
     ranks_.Broadcast(std::as_writable_bytes(std::span(&id, 1)), "starting NCCL");
-    connection_->Begin(id, options);
+    link_->Begin(id, options);
     Await("ncclCommInitRankConfig", [&] { ranks_.ThrowIfOthersFailed(); });
     ranks_.AgreeOnError("", "connecting by NCCL");
   }
@@ -182,7 +182,7 @@ class NcclCommunicator : public Communicator {
   }
 
   void Enqueue(Stream& stream, const CollectiveCall& c) override {
-    const ncclComm_t connection = connection_->get();
+    const ncclComm_t communicator = link_->get();
     const ncclDataType_t type = TypeOf(c.element);
     const cudaStream_t native = Native(stream);
     switch (c.operation) {
@@ -191,23 +191,24 @@ class NcclCommunicator : public Communicator {
       case Operation::kAllReduce:
         return Finish(AllReduce(stream, c), "ncclAllReduce");
       case Operation::kAllGather:
-        return Finish(TheNccl().all_gather(c.send, c.receive, c.segment, type, connection, native),
-                      "ncclAllGather");
+        return Finish(
+            TheNccl().all_gather(c.send, c.receive, c.segment, type, communicator, native),
+            "ncclAllGather");
       case Operation::kReduceScatter:
         return Finish(TheNccl().reduce_scatter(c.send, c.receive, c.segment, type, ncclSum,
-                                               connection, native),
+                                               communicator, native),
                       "ncclReduceScatter");
       case Operation::kBroadcast:
         return Finish(
-            TheNccl().broadcast(c.send, c.receive, c.count, type, kRoot, connection, native),
+            TheNccl().broadcast(c.send, c.receive, c.count, type, kRoot, communicator, native),
             "ncclBroadcast");
       case Operation::kShiftRing:
         return ShiftRing(stream, c);
       case Operation::kSend:
-        return Finish(TheNccl().send(c.send, c.count, type, c.peer, connection, native),
+        return Finish(TheNccl().send(c.send, c.count, type, c.peer, communicator, native),
                       "ncclSend");
       case Operation::kReceive:
-        return Finish(TheNccl().receive(c.receive, c.count, type, c.peer, connection, native),
+        return Finish(TheNccl().receive(c.receive, c.count, type, c.peer, communicator, native),
                       "ncclRecv");
     }
   }
@@ -250,7 +251,7 @@ class NcclCommunicator : public Communicator {
     return "";
   }
 
-  // Allocates NCCL's own memory, registered with all ranks. The buffer keeps the connection alive
+  // Allocates NCCL's own memory, registered with all ranks. The buffer keeps the link alive
   // until it is freed.
   Buffer AllocateInWindow(std::size_t bytes) {
     std::unique_ptr<void, ncclResult_t (*)(void*)> memory(nullptr, TheNccl().free);
@@ -260,22 +261,21 @@ class NcclCommunicator : public Communicator {
       memory.reset(data);
     });
     Window window = nullptr;
-    Finish(RegisterWindow(connection_->get(), memory.get(), bytes, &window),
-           "ncclCommWindowRegister");
-    return {memory.release(), bytes, [connection = connection_, window](void* data) {
-              if (connection->get() != nullptr) DeregisterWindow(connection->get(), window);
+    Finish(RegisterWindow(link_->get(), memory.get(), bytes, &window), "ncclCommWindowRegister");
+    return {memory.release(), bytes, [link = link_, window](void* data) {
+              if (link->get() != nullptr) DeregisterWindow(link->get(), window);
               TheNccl().free(data);
             }};
   }
 
   ncclResult_t AllReduce(Stream& stream, const CollectiveCall& c) {
     return TheNccl().all_reduce(c.send, c.receive, c.count, TypeOf(c.element), ncclSum,
-                                connection_->get(), Native(stream));
+                                link_->get(), Native(stream));
   }
   // ncclAlltoAll also moves data within a rank.
   void AllToAll(Stream& stream, const CollectiveCall& c) {
     if (options_.symmetric && !c.own_stays) {
-      return Finish(EnqueueAllToAll(c, TypeOf(c.element), connection_->get(), Native(stream)),
+      return Finish(EnqueueAllToAll(c, TypeOf(c.element), link_->get(), Native(stream)),
                     "ncclAlltoAll");
     }
     const std::size_t segment_bytes = c.segment * SizeOf(c.element);
@@ -297,10 +297,9 @@ class NcclCommunicator : public Communicator {
 
   void SendReceive(Stream& stream, const void* send, int to, void* receive, int from, long count,
                    Element element) {
-    Accept(TheNccl().send(send, count, TypeOf(element), to, connection_->get(), Native(stream)),
+    Accept(TheNccl().send(send, count, TypeOf(element), to, link_->get(), Native(stream)),
            "ncclSend");
-    Accept(TheNccl().receive(receive, count, TypeOf(element), from, connection_->get(),
-                             Native(stream)),
+    Accept(TheNccl().receive(receive, count, TypeOf(element), from, link_->get(), Native(stream)),
            "ncclRecv");
   }
 
@@ -318,7 +317,7 @@ class NcclCommunicator : public Communicator {
   template <class Look>
   void Await(const std::string& call, const Look& look) {
     const auto deadline = std::chrono::steady_clock::now() + ranks_.timeout();
-    while (!connection_->Ready(call)) {
+    while (!link_->Ready(call)) {
       look();
       if (std::chrono::steady_clock::now() > deadline) {
         throw FatalError(fmt::format(
@@ -332,7 +331,7 @@ class NcclCommunicator : public Communicator {
   Device& device_;
   Ranks& ranks_;
   NcclOptions options_;
-  std::shared_ptr<Connection> connection_;  // buffers in windows share it
+  std::shared_ptr<NcclLink> link_;  // buffers in windows share it
 };
 
 }  // namespace

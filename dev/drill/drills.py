@@ -206,7 +206,7 @@ DRILLS: tuple[Drill, ...] = (
     _row_fails("corrupt@first,rank=0,visit=9", "wrong result of COMM"),
     Drill("corrupt@fill,rank=1,visit=2", Outcome.UNHARMED),
     Drill("throttle@report,rank=1,visit=2", Outcome.INVALID, "clocks were throttled: injected"),
-    # The connections beside MPI's: NCCL's.
+    # The links beside MPI's: NCCL's.
     Drill(f"link@wait,rank=1,visit={_WAIT}", Outcome.UNHARMED, backends=_HOST),
     _ends("link@first,rank=1,visit=11", "rank [01]", backends=_CUDA),
     # With every transport of a collective, ranks must not wait forever for a dead rank.

@@ -61,7 +61,7 @@ constexpr std::array<Kind, 16> kKinds = {{
      [](const Target& t) { t.device->BreakKernel(); }},
     {"corrupt", "one bit of every device buffer is flipped", true,
      [](const Target& t) { t.device->CorruptBuffers(); }},
-    {"link", "the connections beside MPI's are aborted (cuda: NCCL's)", true,
+    {"link", "the links beside MPI's are aborted (cuda: NCCL's)", true,
      [](const Target& t) { t.abort_links(); }},
     {"throttle", "the device reports throttled clocks", true,
      [](const Target& t) { t.device->Throttle(); }},

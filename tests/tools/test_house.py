@@ -54,6 +54,15 @@ def test_no_kernel_of_the_product_destroys_its_callers_context() -> None:
     assert kernels == []
 
 
+def test_the_glossary_is_short_and_its_files_have_its_nouns() -> None:
+    glossary = MAP.partition("### One word for each idea")[2].partition("###")[0]
+    nouns = re.findall(r"^\| (\w+) \| .* \| `(.+?)` \|$", glossary, re.MULTILINE)
+    assert 10 <= len(nouns) <= 15
+    assert len(dict(nouns)) == len(nouns)
+    files = {file: (ROOT / file).read_text(encoding="utf-8").lower() for _, file in nouns}
+    assert [noun for noun, file in nouns if not re.search(rf"\b{noun}", files[file])] == []
+
+
 # ---- text that clang-format, or an edit, has broken up
 
 

@@ -1,4 +1,5 @@
-// Connection: one communicator for all the collectives of a lane, and the tensors they work on.
+// LaneCommunicator: one communicator for all the collectives of a lane, and the tensors they work
+// on.
 //
 // Collectives on one stream follow each other and may share a communicator. Those on different
 // streams may not, because their calls would interleave (comm/transport.h).
@@ -12,10 +13,10 @@
 
 namespace overlapbench {
 
-class Connection {
+class LaneCommunicator {
  public:
   // `settings`: those of the transport (TransportAxes).
-  Connection(std::shared_ptr<Transports> transports, Settings settings)
+  LaneCommunicator(std::shared_ptr<Transports> transports, Settings settings)
       : transports_(std::move(transports)), settings_(std::move(settings)) {}
 
   // Connects on the first call, which all ranks make together.
@@ -29,13 +30,14 @@ class Connection {
   Settings settings_;
   std::shared_ptr<Communicator> communicator_;
 };
-using SharedConnection = std::shared_ptr<Connection>;
+using SharedLaneCommunicator = std::shared_ptr<LaneCommunicator>;
 
-// A tensor that the connection's collectives can work on.
-inline SharedTensor MakeTensor(SharedConnection connection, const TensorShape& shape) {
-  return std::make_shared<Tensor>(shape, [connection = std::move(connection)](std::size_t bytes) {
-    return connection->Get().Allocate(bytes);
-  });
+// A tensor that the communicator's collectives can work on.
+inline SharedTensor MakeTensor(SharedLaneCommunicator communicator, const TensorShape& shape) {
+  return std::make_shared<Tensor>(shape,
+                                  [communicator = std::move(communicator)](std::size_t bytes) {
+                                    return communicator->Get().Allocate(bytes);
+                                  });
 }
 
 }  // namespace overlapbench
