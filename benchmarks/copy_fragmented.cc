@@ -46,7 +46,7 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
     if (settings.Text("call") == "batch") return batch.excluded(settings);
     if (settings.Integer("bytes") % (4 * settings.Integer("fragments")) != 0)
       return "bytes must be a multiple of 4 * fragments";
-    return settings.Text("call") == "graph" ? device.NoGraphs() : "";
+    return settings.Text("call") == "graph" ? device.info().no_graphs : "";
   };
   scenario.runs = [&copy, &batch](const Settings& settings) { return Runs(copy, batch, settings); };
   scenario.report = ReportFragmented;

@@ -83,7 +83,7 @@ Scenario ChainScenario(const Catalog& catalog, const std::string& name, const Wo
   scenario.excluded = [&spec, &device = catalog.device](const Settings& settings) {
     std::string reason = spec.excluded ? spec.excluded(settings) : "";
     if (!reason.empty() || settings.Text("call") != "graph") return reason;
-    return device.NoGraphs();
+    return device.info().no_graphs;
   };
   return scenario;
 }

@@ -85,7 +85,7 @@ Scenario ScenarioOfPair(const Catalog& catalog, const Pair& pair) {
   scenario.axes.push_back(ChoiceAxis("priority",
                                      "of the work that matters; equal is a negative control",
                                      {"high", "equal"}, "high,equal"));
-  const int highest = catalog.device.priorities() - 1;
+  const int highest = catalog.device.info().priorities - 1;
   if (highest < 1) {
     scenario.missing =
         "streams have no priorities here: an unprivileged process cannot raise a thread's, and "

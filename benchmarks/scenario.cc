@@ -27,7 +27,7 @@ Axis PriorityAxis(const std::string& side, const std::string& about) {
 std::string ExcludedPriority(const Device& device, const Settings& settings,
                              const std::string& side) {
   const std::string axis = side + "_priority";
-  const int highest = device.priorities() - 1;
+  const int highest = device.info().priorities - 1;
   if (settings.Integer(axis) <= highest) return "";
   if (highest == 0) return axis + " must be 0: streams have no priorities here";
   return fmt::format("{} must be from 0 to {}", axis, highest);

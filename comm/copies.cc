@@ -169,7 +169,7 @@ WorkloadSpec BatchSpec(const Machine& machine) {
   spec.excluded = [&device = machine.device](const Settings& settings) -> std::string {
     if (settings.Integer("bytes") % (4 * settings.Integer("fragments")) != 0)
       return "bytes must be a multiple of 4 * fragments";
-    return device.NoBatchCopy();
+    return device.info().no_batch_copy;
   };
   spec.footprint = [](const Settings& settings) {
     const auto bytes = static_cast<std::size_t>(settings.Integer("bytes"));

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "device/host/host_stream.h"
 
 namespace overlapbench {
 namespace {
@@ -76,7 +75,7 @@ class MpiCommunicator : public Communicator {
 
   // Starts all of them before waiting for the first.
   void AllReduceTogether(Stream& stream, std::span<const CollectiveCall> calls) override {
-    stream.host()->Enqueue([this, calls = std::vector(calls.begin(), calls.end())] {
+    stream.Enqueue([this, calls = std::vector(calls.begin(), calls.end())] {
       std::vector<MPI_Request> requests(calls.size(), MPI_REQUEST_NULL);
       for (std::size_t i = 0; i < calls.size(); ++i) StartAllReduce(calls[i], &requests[i]);
       for (MPI_Request& request : requests)
@@ -153,7 +152,7 @@ class MpiCommunicator : public Communicator {
   }
 
   void ShiftRing(Stream& stream, const CollectiveCall& c) {
-    stream.host()->Enqueue([=, this] {
+    stream.Enqueue([=, this] {
       const int elements = CheckedCount(c.count);
       MPI_Request receiving = MPI_REQUEST_NULL;
       MPI_Request sending = MPI_REQUEST_NULL;
@@ -189,7 +188,7 @@ class MpiCommunicator : public Communicator {
   template <class Start>
   void Run(Stream& stream, const std::string& call, const Start& start,
            const std::shared_ptr<const void>& memory = nullptr) {
-    stream.host()->Enqueue([this, call, start, memory] {
+    stream.Enqueue([this, call, start, memory] {
       MPI_Request request = MPI_REQUEST_NULL;
       start(&request);
       ranks_.Await(request, call, memory);

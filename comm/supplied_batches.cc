@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "device/host/host_stream.h"
 #include "workload/data.h"
 #include "workload/steps.h"
 
@@ -52,7 +51,7 @@ class SuppliedBatches::MakeWorkload : public StageWorkload {
     std::memset(batches_->made_.data(), 0xFF, shape().all_bytes());
   }
   void EnqueuePart(Stream& stream, const Part& part) override {
-    stream.host()->Enqueue([this, batch = part.index] { Make(batch); });
+    stream.Enqueue([this, batch = part.index] { Make(batch); });
   }
   Verdict Verify(Stream& stream) override {
     PoisonAll(stream);

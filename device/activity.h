@@ -1,9 +1,9 @@
 // Activity: what a device was doing and when, for timelines (--trace_out).
 //
-// An `ActivityWatch` (Device::WatchActivities) records every piece of work that is enqueued while
+// An `ActivityWatch` (DeviceWatches::Activities) records every piece of work that is enqueued while
 // it exists: kernels, copies, fills, waits of streams, and the calls that enqueued them.
 //
-//   const auto watch = device.WatchActivities();
+//   const auto watch = device.watches().Activities();
 //   watch->Mark(1);
 //   first->Enqueue(*stream);
 //   watch->Mark(2);

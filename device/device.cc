@@ -8,6 +8,14 @@ namespace overlapbench {
 
 std::string ToString(Backend backend) { return backend == Backend::kCuda ? "cuda" : "host"; }
 
+void Stream::EnqueueTask(std::function<void()> /*task*/, ActivityKind /*kind*/) {
+  throw Error("a GPU's stream runs no host code");
+}
+
+void Stream::EnqueueBlocks(int /*blocks*/, std::function<void(int)> /*block*/) {
+  throw Error("a GPU's stream runs no host code");
+}
+
 std::string FormatBytes(double bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;

@@ -32,13 +32,12 @@
 #include <utility>
 #include <vector>
 
+#include "device/activity.h"
 #include "device/error.h"
 
 namespace overlapbench {
 
-class ActivityWatch;
-class GaugeWatch;
-class HostStream;
+class DeviceWatches;
 
 enum class Backend : std::uint8_t { kHost, kCuda };
 std::string ToString(Backend backend);
@@ -105,9 +104,13 @@ class Stream : public Counted<Stream> {
   virtual void Synchronize(std::chrono::milliseconds timeout, const std::string& what) = 0;
   // The cudaStream_t, or nullptr if the work runs on a host thread.
   [[nodiscard]] virtual void* native() const = 0;
-  // The stream whose work runs on a host thread (device/host/host_stream.h), or nullptr if it is a
-  // CUDA stream.
-  [[nodiscard]] virtual HostStream* host() = 0;
+  [[nodiscard]] bool on_host() const { return native() == nullptr; }
+
+  // Host code, as the stream's work. Both throw Error unless it runs on_host().
+  void Enqueue(std::function<void()> task) { EnqueueTask(std::move(task), ActivityKind::kKernel); }
+  virtual void EnqueueTask(std::function<void()> task, ActivityKind kind);
+  // Runs block(0) … block(blocks − 1) in any order, on as many cores at once as the stream has.
+  virtual void EnqueueBlocks(int blocks, std::function<void(int)> block);
 };
 
 // Work that was recorded once and is enqueued as a whole.
@@ -135,21 +138,25 @@ class Gate {
   virtual void Release() = 0;
 };
 
-// Watches, from its construction on, whether the GPU lowers its clocks. May poll from a thread of
-// its own (device/throttle_watch.h), so keep one only while samples are taken.
-class ThrottleWatch {
- public:
-  virtual ~ThrottleWatch() = default;
-  // Why the clocks were lowered since construction; "" if they were not, or if it is unknown.
-  [[nodiscard]] virtual std::string Reason() = 0;
-};
-
 // Properties of a stream to be made.
 struct StreamOptions {
-  // Relative: 0 is the lowest, priorities() − 1 the highest. Values outside are clamped.
+  // Relative: 0 is the lowest, DeviceInfo::priorities − 1 the highest. Values outside are clamped.
   int priority = 0;
   // How many SMs its kernels may use (see PartitionFault); 0: all, without a partition.
   int sms = 0;
+  // Whether its work runs on a host thread of its own, on every backend: for host work beside the
+  // GPU's. On cuda it can access host memory only, so no kDevice buffers, and takes events that are
+  // on_host too. The gate holds it like any other stream.
+  bool on_host = false;
+};
+
+struct EventOptions {
+  // Without timing, an event only orders streams and costs them less. ElapsedMs throws Error for
+  // it.
+  bool timed = true;
+  // Whether it is for streams that are on_host. Its time can be compared with that of others that
+  // are.
+  bool on_host = false;
 };
 
 // How many of a device's SMs a stream can be limited to: `least`, `least` + `step`, … `most`. All
@@ -165,12 +172,15 @@ struct DeviceInfo {
   std::string identity;                         // unique on its machine: the GPU's UUID, or "host"
   int multiprocessors = 0;                      // SMs, or the cores that kernels may use
   SmPartitions partitions = {};                 // sizes that streams can have
+  int priorities = 1;                           // that streams can have; 1: they have no effect
   int compute_capability = 0;                   // 90 is 9.0; 0 on the host backend
   double most_clock_GHz = 0;                    // of the SMs; 0 on the host backend
   std::size_t cache_bytes = 0;                  // last-level cache: L2 on a GPU
   std::size_t cache_share_bytes = 0;            // what this process flushes of it: on a GPU, all
   double memory_GBps = 0;                       // reads plus writes; 0 if unknown
   double link_GBps = 0;                         // to other GPUs, each way; 0 if unknown
+  std::string no_graphs;                        // why it has none; "" if it has
+  std::string no_batch_copy;                    // likewise
   std::map<std::string, std::string> versions;  // of the driver and libraries, for the JSON context
 };
 
@@ -185,14 +195,6 @@ struct Memory {
   std::size_t total_bytes = 0;
 };
 
-// How all processes use the device. Empty if it is unknown.
-struct DeviceUse {
-  double busy_pct = 0;  // share of about the last second in which a kernel ran
-  // Ids of the processes that use the device, this one included; and of those that have it open, if
-  // the driver does not know which use it. In a container they may differ from the ids inside it.
-  std::vector<long> processes;
-};
-
 class Device {
  public:
   virtual ~Device() = default;
@@ -204,32 +206,20 @@ class Device {
   virtual void UseInThisThread() = 0;
   [[nodiscard]] virtual Memory memory(MemoryKind kind) const = 0;
 
-  // How many priorities streams can have; 1 if priorities have no effect.
-  [[nodiscard]] virtual int priorities() const = 0;
   // Throws Error for a partition with a PartitionFault.
   virtual std::unique_ptr<Stream> CreateStream(const StreamOptions& options = {}) = 0;
   // A stream's priority, as the driver reports it: StreamOptions::priority, unless that was out of
   // range.
   [[nodiscard]] virtual int PriorityOf(Stream& stream) const = 0;
-  virtual std::unique_ptr<Event> CreateEvent() = 0;
-  // An event that only orders streams. ElapsedMs throws Error for it. It costs a stream less than a
-  // timed event.
-  virtual std::unique_ptr<Event> CreateUntimedEvent() = 0;
-  // A stream whose work runs on a host thread of its own: host() != nullptr and native() == nullptr
-  // on every backend. It can access host memory only, so no kDevice buffers on cuda, and accepts
-  // host events only. For host work beside the GPU's; the gate holds it like any other stream.
-  virtual std::unique_ptr<Stream> CreateHostStream() = 0;
-  // An event for host streams. Its time can be compared with that of other host events.
-  virtual std::unique_ptr<Event> CreateHostEvent() = 0;
+  virtual std::unique_ptr<Event> CreateEvent(const EventOptions& options = {}) = 0;
+  [[nodiscard]] virtual double ElapsedMs(const Event& from, const Event& to) const = 0;
   virtual std::unique_ptr<Gate> CreateGate() = 0;
   // Records what `enqueue` enqueues to the given stream, and to streams that wait for its events,
-  // without running it. Throws Error with the text of NoGraphs() unless that is "".
+  // without running it. Throws Error with DeviceInfo::no_graphs unless that is "".
   virtual std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) = 0;
-  [[nodiscard]] virtual std::string NoGraphs() const = 0;
-  // Enqueues many copies by one call. Throws Error with the text of NoBatchCopy() unless that is
+  // Enqueues many copies by one call. Throws Error with DeviceInfo::no_batch_copy unless that is
   // "".
   virtual void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) = 0;
-  [[nodiscard]] virtual std::string NoBatchCopy() const = 0;
   // Checks free memory first; the Error says how much is needed and how much is free.
   virtual Buffer Allocate(std::size_t bytes, MemoryKind kind) = 0;
   // Waits, at most for `timeout`, until this process has no work left on streams that the device
@@ -237,17 +227,8 @@ class Device {
   // behind a closed gate.
   [[nodiscard]] virtual bool AwaitIdle(std::chrono::milliseconds timeout) = 0;
 
-  [[nodiscard]] virtual double ElapsedMs(const Event& from, const Event& to) const = 0;
-  // Watches are independent of each other: none reports what happened before it was made.
-  virtual std::unique_ptr<ThrottleWatch> WatchThrottling() = 0;
-  // Records what is enqueued from now on (activity.h). Throws Error with one line if recording is
-  // unsupported here, or if another watch exists.
-  virtual std::unique_ptr<ActivityWatch> WatchActivities() = 0;
-  // Reads the device's clock, power and links from now on (gauge_watch.h), where available.
-  virtual std::unique_ptr<GaugeWatch> WatchGauges() = 0;
-  [[nodiscard]] virtual DeviceUse Use() const = 0;
-  // Facts about the device's environment for the JSON context: clocks, topology.
-  [[nodiscard]] virtual std::map<std::string, std::string> Surroundings() const = 0;
+  // What happens beside the work on it (watches.h).
+  virtual DeviceWatches& watches() = 0;
 };
 
 // GPUs this process can use; 0 without a driver, without a GPU, or in a build without CUDA.

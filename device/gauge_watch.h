@@ -4,7 +4,7 @@
 // A `GaugeWatch` has a thread that reads a `GaugeSource` in a loop, pausing 2 ms between readings,
 // and once more when it is stopped:
 //
-//   const auto watch = device.WatchGauges();
+//   const auto watch = device.watches().Gauges();
 //   ... samples ...
 //   for (const GaugeReading& reading : watch->Stop()) ...
 //

@@ -10,7 +10,6 @@
 
 #include "device/body.h"
 #include "device/device.h"
-#include "device/host/host_stream.h"
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
@@ -68,8 +67,8 @@ void LaunchOnGpu(Stream& /*stream*/, int /*blocks*/, const Body& /*body*/) {
 
 template <class Body>
 void Launch(Stream& stream, int blocks, const Body& body) {
-  if (HostStream* host = stream.host()) {
-    host->EnqueueBlocks(blocks, [body, blocks](int index) { body(Block{index, blocks, 0, 1}); });
+  if (stream.on_host()) {
+    stream.EnqueueBlocks(blocks, [body, blocks](int index) { body(Block{index, blocks, 0, 1}); });
   } else {
     LaunchOnGpu(stream, blocks, body);
   }

@@ -17,8 +17,8 @@
 #include <set>
 #include <string>
 
-#include "device/device.h"
 #include "device/poller.h"
+#include "device/watches.h"
 
 namespace overlapbench {
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <csignal>
 
-#include "device/host/host_stream.h"
-
 namespace overlapbench {
 namespace {
 
@@ -92,8 +90,8 @@ void CallableWorkload::Reset(Stream& stream) {
 }
 
 void CallableWorkload::Enqueue(Stream& stream) {
-  if (HostStream* const host = stream.host()) {
-    host->Enqueue([this] { Ask(callable_.callbacks.enqueue, nullptr); });
+  if (stream.on_host()) {
+    stream.Enqueue([this] { Ask(callable_.callbacks.enqueue, nullptr); });
   } else {
     Ask(callable_.callbacks.enqueue, stream.native());
   }

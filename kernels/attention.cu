@@ -84,7 +84,7 @@ void AttendRow(const AttentionProblem& problem, long row, std::vector<float>& we
                  results[i] / sum);
 }
 
-void AttendOnHost(HostStream& stream, const AttentionProblem& problem) {
+void AttendOnHost(Stream& stream, const AttentionProblem& problem) {
   constexpr int kBlocks = 64;  // enough for any number of cores to share rows evenly
   stream.EnqueueBlocks(kBlocks, [problem](int block) {
     std::vector<float> weights(problem.sequence);
@@ -190,7 +190,7 @@ void PrepareAttention(const Device& device) {
 }
 
 void EnqueueAttention(Stream& stream, const AttentionProblem& problem) {
-  if (HostStream* host = stream.host()) return AttendOnHost(*host, problem);
+  if (stream.on_host()) return AttendOnHost(stream, problem);
   LaunchAttention(stream, problem);
 }
 

@@ -192,7 +192,7 @@ class HeadGradients {
 
 constexpr int kHostBlocks = 64;  // enough for any number of cores to share rows evenly
 
-void SumOnHost(HostStream& stream, const AttentionProblem& attention, float* log_sums) {
+void SumOnHost(Stream& stream, const AttentionProblem& attention, float* log_sums) {
   stream.EnqueueBlocks(kHostBlocks, [attention, log_sums](int block) {
     std::vector<float> scores(attention.sequence);
     for (long row = block; row < attention.rows(); row += kHostBlocks)
@@ -200,7 +200,7 @@ void SumOnHost(HostStream& stream, const AttentionProblem& attention, float* log
   });
 }
 
-void DifferentiateOnHost(HostStream& stream, const AttentionGradients& problem) {
+void DifferentiateOnHost(Stream& stream, const AttentionGradients& problem) {
   stream.EnqueueBlocks(kHostBlocks, [problem](int block) {
     const HeadGradients gradients(problem);
     for (long row = block; row < problem.attention.rows(); row += kHostBlocks) {
@@ -241,12 +241,12 @@ void PrepareAttentionGradients(const Device& device) {
 }
 
 void EnqueueLogSums(Stream& stream, const AttentionProblem& attention, float* log_sums) {
-  if (HostStream* host = stream.host()) return SumOnHost(*host, attention, log_sums);
+  if (stream.on_host()) return SumOnHost(stream, attention, log_sums);
   LaunchLogSums(stream, attention, log_sums);
 }
 
 void EnqueueAttentionGradients(Stream& stream, const AttentionGradients& problem) {
-  if (HostStream* host = stream.host()) return DifferentiateOnHost(*host, problem);
+  if (stream.on_host()) return DifferentiateOnHost(stream, problem);
   LaunchGradients(stream, problem);
 }
 

@@ -40,7 +40,7 @@ class ClockProbe : public Workload {
     Launch(stream, 1, ClockProbeBody{duration_ns_, &counts()});
   }
   Verdict Verify(Stream& stream) override {
-    if (stream.host() != nullptr || counts().elapsed_ns >= duration_ns_) return {};
+    if (stream.on_host() || counts().elapsed_ns >= duration_ns_) return {};
     return {1, 0, "the clock's probe ended before its time"};
   }
   [[nodiscard]] std::optional<double> Observed() const override {

@@ -208,10 +208,10 @@ int GeluPasses(GeluVariant variant, GeluForm form, GeluDirection direction) {
 void LaunchGelu(Stream& stream, const GeluProblem& problem) {
   if (problem.variant == GeluVariant::kUnfused) {
     LaunchUnfused(stream, problem);
-  } else if (HostStream* host = stream.host()) {
+  } else if (stream.on_host()) {
     const int blocks = BlocksFor(problem.tensors.count);
     const FusedBody body{problem};
-    host->EnqueueBlocks(blocks, [body, blocks](int index) { body(Block{index, blocks, 0, 1}); });
+    stream.EnqueueBlocks(blocks, [body, blocks](int index) { body(Block{index, blocks, 0, 1}); });
   } else {
 #ifdef __CUDACC__
     LaunchFusedGelu(static_cast<cudaStream_t>(stream.native()), problem);

@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "device/host/host_stream.h"
 #include "ranks/ranks.h"
 
 namespace overlapbench {
@@ -51,7 +50,7 @@ class HostProduct : public Product {
   HostProduct(const ProductSize& size, int blocks) : size_(size), blocks_(blocks) {}
   void Enqueue(Stream& stream, const void* a, const void* w, const void* added,
                void* d) const override {
-    stream.host()->EnqueueBlocks(blocks_, [=, size = size_, blocks = blocks_](int block) {
+    stream.EnqueueBlocks(blocks_, [=, size = size_, blocks = blocks_](int block) {
       for (long row = block; row < size.m; row += blocks)
         MultiplyRow(size, row, static_cast<const float*>(a), static_cast<const float*>(w),
                     static_cast<const float*>(added), static_cast<float*>(d));

@@ -139,8 +139,8 @@ class SharedKernelWorkload : public Workload {
   void Enqueue(Stream& stream) override {
     const Tiles tiles{static_cast<const Quad*>(input_.data()),
                       static_cast<std::uint32_t*>(sums_.data()), shape_.blocks, steps_};
-    if (HostStream* host = stream.host()) {
-      host->EnqueueBlocks(tiles.blocks, [tiles](int block) { ReadOnCore(tiles, block); });
+    if (stream.on_host()) {
+      stream.EnqueueBlocks(tiles.blocks, [tiles](int block) { ReadOnCore(tiles, block); });
     } else {
       LaunchReadShared(stream, tiles);
     }

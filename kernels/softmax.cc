@@ -8,7 +8,6 @@
 #include <string>
 
 #include "device/device.h"
-#include "device/host/host_stream.h"
 #include "kernels/float_io.h"
 #ifdef OVERLAPBENCH_WITH_CUDA
 #include "kernels/cuda/launchers.h"
@@ -68,14 +67,14 @@ void Online(const Matrix& x, const Matrix& y, long row) {
 }
 
 template <class DoRow>
-void EnqueueRows(HostStream& stream, long rows, const DoRow& do_row) {
+void EnqueueRows(Stream& stream, long rows, const DoRow& do_row) {
   stream.EnqueueBlocks(kBlocks, [rows, do_row](int block) {
     for (long row = block; row < rows; row += kBlocks) do_row(row);
   });
 }
 
 template <class Operation>
-void EnqueueElements(HostStream& stream, long rows, const Matrix& from, const Matrix& to,
+void EnqueueElements(Stream& stream, long rows, const Matrix& from, const Matrix& to,
                      const float* of_rows, const Operation& operation) {
   EnqueueRows(stream, rows, [=](long row) {
     for (long i = 0; i < from.columns; ++i) {
@@ -85,7 +84,7 @@ void EnqueueElements(HostStream& stream, long rows, const Matrix& from, const Ma
 }
 
 // The workspace is laid out as on the GPU: two matrices, and one float32 per row.
-void EnqueueUnfused(HostStream& stream, const SoftmaxProblem& problem, const Matrix& x,
+void EnqueueUnfused(Stream& stream, const SoftmaxProblem& problem, const Matrix& x,
                     const Matrix& y) {
   const std::size_t matrix_bytes = problem.rows * problem.columns * SizeOf(problem.element);
   auto* workspace = static_cast<std::byte*>(problem.workspace);
@@ -106,7 +105,7 @@ void EnqueueUnfused(HostStream& stream, const SoftmaxProblem& problem, const Mat
                   [](float value, float sum) { return value / sum; });
 }
 
-void LaunchOnHost(HostStream& stream, SoftmaxVariant variant, const SoftmaxProblem& problem) {
+void LaunchOnHost(Stream& stream, SoftmaxVariant variant, const SoftmaxProblem& problem) {
   // Only ever read through x.
   const Matrix x{const_cast<void*>(problem.input), problem.columns, problem.element};
   const Matrix y{problem.output, problem.columns, problem.element};
@@ -185,8 +184,8 @@ std::optional<SoftmaxRegimeKind> FusedRegimeOn(const Device& device, long column
 void LaunchSoftmax(Stream& stream, SoftmaxVariant variant, const SoftmaxProblem& problem) {
   Check(problem);
   if (problem.rows == 0) return;
-  if (HostStream* host = stream.host()) {
-    LaunchOnHost(*host, variant, problem);
+  if (stream.on_host()) {
+    LaunchOnHost(stream, variant, problem);
   } else {
     LaunchOnGpu(stream, variant, problem);
   }

@@ -39,7 +39,7 @@ class ActivityTest : public OnEachBackend {
     source_ = device().Allocate(kBytes, MemoryKind::kDevice);
     destination_ = device().Allocate(kBytes, MemoryKind::kDevice);
     try {
-      watch_ = device().WatchActivities();
+      watch_ = device().watches().Activities();
     } catch (const Error& error) {
       if (GetParam() == Backend::kHost) throw;
       GTEST_SKIP() << error.what();
@@ -128,7 +128,7 @@ TEST_P(ActivityTest, IgnoresWorkOutsideTheWatch) {
   Stop(ActivityKind::kCopy);
   Copy(*stream_);
   stream_->Synchronize(kPatience, "a copy that nobody watches");
-  watch_ = device().WatchActivities();
+  watch_ = device().watches().Activities();
   Copy(*stream_);
   EXPECT_EQ(Stop(ActivityKind::kCopy).size(), 1U);
 }
@@ -144,18 +144,18 @@ TEST_P(ActivityTest, AWatchBeginsWithoutAMark) {
 }
 
 TEST_P(ActivityTest, RefusesASecondWatcher) {
-  EXPECT_THROW(device().WatchActivities(), Error);
+  EXPECT_THROW(device().watches().Activities(), Error);
   watch_.reset();
-  EXPECT_NO_THROW(device().WatchActivities());
+  EXPECT_NO_THROW(device().watches().Activities());
 }
 
 // On every backend a host stream's tasks are recorded too.
 TEST_P(ActivityTest, RecordsHostStreams) {
-  const auto host = device().CreateHostStream();
-  const auto event = device().CreateHostEvent();
+  const auto host = device().CreateStream({.on_host = true});
+  const auto event = device().CreateEvent({.on_host = true});
   watch_->Mark(5);
-  host->host()->Enqueue([] { std::this_thread::sleep_for(20ms); });
-  host->host()->EnqueueBlocks(12, [](int) {});
+  host->Enqueue([] { std::this_thread::sleep_for(20ms); });
+  host->EnqueueBlocks(12, [](int) {});
   host->Record(*event);
   host->Synchronize(kPatience, "the host stream");
   const auto tasks = Stop(ActivityKind::kKernel);
@@ -174,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(Host, HostActivityTest, testing::Values(Backend::kHost)
 
 TEST_P(HostActivityTest, AWaitLastsUntilItsEventIsPassed) {
   const auto event = device().CreateEvent();
-  stream_->host()->Enqueue([] { std::this_thread::sleep_for(20ms); });
+  stream_->Enqueue([] { std::this_thread::sleep_for(20ms); });
   stream_->Record(*event);
   other_->Wait(*event);
   Copy(*other_);

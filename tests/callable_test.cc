@@ -25,7 +25,6 @@ class NativeStream : public Stream {
   void Copy(void* /*destination*/, const void* /*source*/, std::size_t /*bytes*/) override {}
   void Synchronize(std::chrono::milliseconds /*timeout*/, const std::string& /*what*/) override {}
   [[nodiscard]] void* native() const override { return const_cast<NativeStream*>(this); }
-  [[nodiscard]] HostStream* host() override { return nullptr; }
 };
 
 using Answering = std::function<int32_t(void* stream, overlapbench_answer& answer)>;
@@ -76,6 +75,12 @@ TEST_F(CallableTest, IsCalledOnTheEnqueueingThreadForANativeStream) {
   Make().Enqueue(stream_);
   EXPECT_EQ(thread, std::this_thread::get_id());
   EXPECT_EQ(native, &stream_);
+}
+
+TEST(NativeStreams, RunNoHostCode) {
+  NativeStream stream;
+  EXPECT_THROW(stream.Enqueue([] {}), Error);
+  EXPECT_THROW(stream.EnqueueBlocks(1, [](int) {}), Error);
 }
 
 TEST_F(CallableTest, IsTheWorkItselfOnAHostStream) {

@@ -122,7 +122,7 @@ TEST_F(CuptiTest, AWatchHoldsItsPlaceUntilItEnds) {
 class WatchedByCupti : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
-  std::unique_ptr<ActivityWatch> WatchActivities() override {
+  std::unique_ptr<ActivityWatch> Activities() override {
     return WatchByCupti(std::make_shared<ActivityLog>());
   }
 };

@@ -232,7 +232,7 @@ TEST_P(DeviceTest, ElapsedMsThrowsForAPendingEvent) {
 
 TEST_P(DeviceTest, AnUntimedEventOrdersStreamsAndHasNoTime) {
   const auto start = device().CreateEvent();
-  const auto event = device().CreateUntimedEvent();
+  const auto event = device().CreateEvent({.timed = false});
   const auto waiting = device().CreateStream();
   {
     const HeldStream held(device());
@@ -288,9 +288,9 @@ TEST_P(DeviceTest, RegisteredMemoryMayHaveAnyLength) {
 }
 
 TEST_P(DeviceTest, StreamsOfEveryPriorityWork) {
-  ASSERT_GE(device().priorities(), 1);
+  ASSERT_GE(device().info().priorities, 1);
   const auto sent = Pattern(kBytes);
-  for (int priority = 0; priority < device().priorities(); ++priority) {
+  for (int priority = 0; priority < device().info().priorities; ++priority) {
     const auto stream = device().CreateStream({.priority = priority});
     EXPECT_EQ(device().PriorityOf(*stream), priority);
     std::vector<std::uint8_t> received(kBytes);
@@ -301,7 +301,7 @@ TEST_P(DeviceTest, StreamsOfEveryPriorityWork) {
 }
 
 TEST_P(DeviceTest, PrioritiesAreClamped) {
-  const int highest = device().priorities() - 1;
+  const int highest = device().info().priorities - 1;
   for (const int priority : {-1000, 0, 1, 1000}) {
     const auto stream = device().CreateStream({.priority = priority});
     EXPECT_EQ(device().PriorityOf(*stream), std::clamp(priority, 0, highest)) << priority;
@@ -310,7 +310,7 @@ TEST_P(DeviceTest, PrioritiesAreClamped) {
 }
 
 TEST_P(DeviceTest, AStreamOnAHostThreadHasTheLowestPriority) {
-  EXPECT_EQ(device().PriorityOf(*device().CreateHostStream()), 0);
+  EXPECT_EQ(device().PriorityOf(*device().CreateStream({.on_host = true})), 0);
 }
 
 // A stream on a host thread is the same on every backend.
@@ -318,7 +318,7 @@ class HostThreadTest : public DeviceTest {
  protected:
   void SetUp() override {
     DeviceTest::SetUp();
-    if (!IsSkipped()) stream_ = device().CreateHostStream();
+    if (!IsSkipped()) stream_ = device().CreateStream({.on_host = true});
   }
   Stream& stream() { return *stream_; }
 
@@ -328,16 +328,16 @@ class HostThreadTest : public DeviceTest {
 INSTANTIATE_ON_EACH_BACKEND(HostThreadTest);
 
 TEST_P(HostThreadTest, IsAHostStreamAndNotANativeOne) {
-  EXPECT_NE(stream().host(), nullptr);
+  EXPECT_TRUE(stream().on_host());
   EXPECT_EQ(stream().native(), nullptr);
 }
 
 TEST_P(HostThreadTest, RunsItsWorkOnAThreadOfItsOwn) {
-  const auto other = device().CreateHostStream();
+  const auto other = device().CreateStream({.on_host = true});
   std::thread::id first;
   std::thread::id second;
-  stream().host()->Enqueue([&] { first = std::this_thread::get_id(); });
-  other->host()->Enqueue([&] { second = std::this_thread::get_id(); });
+  stream().Enqueue([&] { first = std::this_thread::get_id(); });
+  other->Enqueue([&] { second = std::this_thread::get_id(); });
   Finish(stream());
   Finish(*other);
   EXPECT_NE(first, std::this_thread::get_id());
@@ -356,15 +356,15 @@ TEST_P(HostThreadTest, CopiesHostMemoryInOrder) {
 }
 
 TEST_P(HostThreadTest, HostEventsOrderAndTimeIt) {
-  const auto start = device().CreateHostEvent();
-  const auto stop = device().CreateHostEvent();
-  const auto later = device().CreateHostStream();
+  const auto start = device().CreateEvent({.on_host = true});
+  const auto stop = device().CreateEvent({.on_host = true});
+  const auto later = device().CreateStream({.on_host = true});
   stream().Record(*start);
-  stream().host()->Enqueue([] { std::this_thread::sleep_for(kAWhile); });
+  stream().Enqueue([] { std::this_thread::sleep_for(kAWhile); });
   stream().Record(*stop);
   bool done_before = false;
   later->Wait(*stop);
-  later->host()->Enqueue([&] { done_before = stop->Done(); });
+  later->Enqueue([&] { done_before = stop->Done(); });
   Finish(*later);
   EXPECT_TRUE(done_before);
   EXPECT_GE(device().ElapsedMs(*start, *stop), kAWhile.count());
@@ -372,7 +372,7 @@ TEST_P(HostThreadTest, HostEventsOrderAndTimeIt) {
 }
 
 TEST_P(HostThreadTest, OneGateHoldsItAndOtherStreams) {
-  const auto event = device().CreateHostEvent();
+  const auto event = device().CreateEvent({.on_host = true});
   const HeldStream held(device());
   held.gate->Arm(stream());
   stream().Record(*event);
@@ -388,8 +388,8 @@ TEST_P(HostThreadTest, OneGateHoldsItAndOtherStreams) {
 TEST(CudaBackend, DistinguishesHostStreamsFromItsOwn) {
   if (VisibleGpus() == 0) GTEST_SKIP() << CudaUnavailable();
   const auto device = OpenCudaDevice(0);
-  const auto host_stream = device->CreateHostStream();
-  const auto host_event = device->CreateHostEvent();
+  const auto host_stream = device->CreateStream({.on_host = true});
+  const auto host_event = device->CreateEvent({.on_host = true});
   const auto stream = device->CreateStream();
   const auto event = device->CreateEvent();
   EXPECT_THROW(stream->Record(*host_event), Error);
@@ -398,7 +398,7 @@ TEST(CudaBackend, DistinguishesHostStreamsFromItsOwn) {
   EXPECT_THROW(host_stream->Wait(*event), Error);
   EXPECT_THROW((void)device->ElapsedMs(*event, *host_event), Error);
   EXPECT_THROW(device->Record([](Stream&) {})->Launch(*host_stream), Error);
-  if (device->NoBatchCopy().empty()) {
+  if (device->info().no_batch_copy.empty()) {
     EXPECT_THROW(device->CopyBatch(*host_stream, {}), Error);
   }
 }
@@ -411,7 +411,7 @@ class GraphTest : public DeviceTest {
   void SetUp() override {
     DeviceTest::SetUp();
     if (IsSkipped()) return;
-    if (!device().NoGraphs().empty()) GTEST_SKIP() << device().NoGraphs();
+    if (!device().info().no_graphs.empty()) GTEST_SKIP() << device().info().no_graphs;
     stream_ = device().CreateStream();
     on_device_ = device().Allocate(kCount * sizeof(float), MemoryKind::kDevice);
     input_ = device().Allocate(kCount * sizeof(float), MemoryKind::kPinned);
@@ -516,7 +516,7 @@ TEST_P(GraphTest, AFailedRecordingLeavesNothingBehind) {
 }
 
 TEST_P(DeviceTest, ABatchCopiesEveryPiece) {
-  if (!device().NoBatchCopy().empty()) GTEST_SKIP() << device().NoBatchCopy();
+  if (!device().info().no_batch_copy.empty()) GTEST_SKIP() << device().info().no_batch_copy;
   const auto stream = device().CreateStream();
   const auto sent = device().Allocate(kBytes, MemoryKind::kPinned);
   const auto received = device().Allocate(kBytes, MemoryKind::kPinned);
@@ -531,20 +531,20 @@ TEST_P(DeviceTest, ABatchCopiesEveryPiece) {
 }
 
 TEST_P(DeviceTest, UnavailableFeaturesSayWhy) {
-  if (device().NoGraphs().empty() && device().NoBatchCopy().empty())
+  if (device().info().no_graphs.empty() && device().info().no_batch_copy.empty())
     GTEST_SKIP() << "both graphs and batches exist";
   const auto stream = device().CreateStream();
-  if (!device().NoGraphs().empty())
-    ExpectError(device().NoGraphs(), [&] { device().Record([](Stream&) {}); });
-  if (!device().NoBatchCopy().empty())
-    ExpectError(device().NoBatchCopy(), [&] { device().CopyBatch(*stream, {}); });
+  if (!device().info().no_graphs.empty())
+    ExpectError(device().info().no_graphs, [&] { device().Record([](Stream&) {}); });
+  if (!device().info().no_batch_copy.empty())
+    ExpectError(device().info().no_batch_copy, [&] { device().CopyBatch(*stream, {}); });
 }
 
 TEST(HostDevice, HasNeitherGraphsNorBatchesNorPriorities) {
   const auto device = OpenHostDevice(1);
-  EXPECT_EQ(device->NoGraphs(), "graphs exist on the cuda backend only");
-  EXPECT_EQ(device->NoBatchCopy(), "copies in a batch exist on the cuda backend only");
-  EXPECT_EQ(device->priorities(), 1);
+  EXPECT_EQ(device->info().no_graphs, "graphs exist on the cuda backend only");
+  EXPECT_EQ(device->info().no_batch_copy, "copies in a batch exist on the cuda backend only");
+  EXPECT_EQ(device->info().priorities, 1);
 }
 
 TEST_P(DeviceTest, DescribesItself) {

@@ -16,7 +16,6 @@
 #include <thread>
 #include <utility>
 
-#include "device/host/host_stream.h"
 #include "tests/forwarding_device.h"
 
 namespace overlapbench {
@@ -47,7 +46,7 @@ class FakeGpuStream : public Stream {
   FakeGpuStream(std::unique_ptr<Stream> stream, const WorkElsewhere& elsewhere)
       : stream_(std::move(stream)), elsewhere_(elsewhere) {}
   void Record(Event& event) override {
-    stream_->host()->Enqueue([this] {
+    stream_->Enqueue([this] {
       if (elsewhere_.IsBusy()) std::this_thread::sleep_for(kBesideWork);
     });
     stream_->Record(event);
@@ -60,8 +59,7 @@ class FakeGpuStream : public Stream {
     stream_->Synchronize(timeout, what);
   }
   [[nodiscard]] void* native() const override { return const_cast<FakeGpuStream*>(this); }
-  [[nodiscard]] HostStream* host() override { return nullptr; }
-  [[nodiscard]] HostStream& inner() { return *stream_->host(); }
+  [[nodiscard]] Stream& inner() { return *stream_; }
 
  private:
   std::unique_ptr<Stream> stream_;
@@ -87,6 +85,7 @@ class FakeGpu : public ForwardingDevice {
       : ForwardingDevice(OpenHostDevice(2)), elsewhere_(elsewhere) {}
   [[nodiscard]] Backend backend() const override { return Backend::kCuda; }
   std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
+    if (options.on_host) return ForwardingDevice::CreateStream(options);
     return std::make_unique<FakeGpuStream>(ForwardingDevice::CreateStream(options), elsewhere_);
   }
   std::unique_ptr<Gate> CreateGate() override {

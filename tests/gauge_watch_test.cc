@@ -147,7 +147,7 @@ TEST(GaugeWatch, StopsAtOnceAndReleasesItsSource) {
 }
 
 TEST(GaugeWatch, TheHostHasNoGauges) {
-  EXPECT_TRUE(OpenHostDevice(1)->WatchGauges()->Stop().empty());
+  EXPECT_TRUE(OpenHostDevice(1)->watches().Gauges()->Stop().empty());
 }
 
 }  // namespace

@@ -273,7 +273,7 @@ struct RandomSchedule {
     const std::size_t steps = 1 + below(20);
     for (std::size_t i = 0; i < lanes; ++i) {
       schedule.AddLane({.name = fmt::format("lane {}", i),
-                        .priority = static_cast<int>(below(machine.device.priorities()))});
+                        .priority = static_cast<int>(below(machine.device.info().priorities))});
     }
     for (std::size_t i = 0; i < steps; ++i) {
       // From 5 to 12 ms on the host, from 1 to 4 on a GPU, whose threads need no waking.

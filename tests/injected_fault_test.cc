@@ -86,14 +86,15 @@ TEST_F(FaultInjectorTest, LeavesOtherFlagsToTheSuite) {
   FaultInjector injector;
   EXPECT_FALSE(injector.Take("--budget_ms=1"));
   Inject(injector, {});
-  EXPECT_FALSE(injector.Wrap(OpenHostDevice(1), [] {})->Surroundings().contains("injected_fault"));
+  EXPECT_FALSE(
+      injector.Wrap(OpenHostDevice(1), [] {})->watches().Surroundings().contains("injected_fault"));
 }
 
 // Rank 0 writes the context, whichever rank is to fail.
 TEST_F(FaultInjectorTest, TheContextNamesTheFaultsOfAllRanks) {
   FaultInjector injector;
   Inject(injector, {"fail@enqueue,rank=0", "kill@wait,rank=5"});
-  EXPECT_EQ(injector.Wrap(OpenHostDevice(1), [] {})->Surroundings().at("injected_fault"),
+  EXPECT_EQ(injector.Wrap(OpenHostDevice(1), [] {})->watches().Surroundings().at("injected_fault"),
             "fail@enqueue,rank=0 kill@wait,rank=5");
 }
 
@@ -107,7 +108,7 @@ TEST_F(FaultInjectorTest, StrikesTheDeviceOnceItExists) {
   const Buffer buffer = device->Allocate(64, MemoryKind::kDevice);
   auto* words = static_cast<std::uint32_t*>(buffer.data());
   std::fill_n(words, 16, 0U);
-  const auto watch_made_before = device->WatchThrottling();
+  const auto watch_made_before = device->watches().Throttling();
   EXPECT_EQ(watch_made_before->Reason(), "");
   {
     const Progress::Scope scope(progress_, Phase::kVerify);
@@ -118,7 +119,7 @@ TEST_F(FaultInjectorTest, StrikesTheDeviceOnceItExists) {
   EXPECT_EQ(words[8], 1U << 22U);
   EXPECT_EQ(std::count(words, words + 16, 0U), 15);
   EXPECT_EQ(watch_made_before->Reason(), "injected");
-  EXPECT_EQ(device->WatchThrottling()->Reason(), "injected");
+  EXPECT_EQ(device->watches().Throttling()->Reason(), "injected");
 }
 
 TEST_F(FaultInjectorTest, DoesNotTouchAFreedBuffer) {

@@ -228,17 +228,17 @@ TEST_P(PreparedRunTest, AGraphOfTwoLanesIsRefused) {
 }
 
 TEST_P(PreparedRunTest, AGraphOnADeviceWithoutIsRefusedWhenItIsRecorded) {
-  if (device_->NoGraphs().empty()) GTEST_SKIP() << "this device has graphs";
+  if (device_->info().no_graphs.empty()) GTEST_SKIP() << "this device has graphs";
   run_.as_graph = true;
   schedule().Add(AddLane("a"), Fake("1"));
   Prepare();
-  EXPECT_EQ(Thrown<Error>([&] { prepared_->EnqueueOnce(); }), device_->NoGraphs());
+  EXPECT_EQ(Thrown<Error>([&] { prepared_->EnqueueOnce(); }), device_->info().no_graphs);
   EXPECT_EQ(log_, Log{});
 }
 
 // It is recorded once, with all steps, and then only launched. A new recording replaces it.
 TEST_P(PreparedRunTest, AGraphIsRecordedOnceAndLaunchedAsAWhole) {
-  if (!device_->NoGraphs().empty()) GTEST_SKIP() << device_->NoGraphs();
+  if (!device_->info().no_graphs.empty()) GTEST_SKIP() << device_->info().no_graphs;
   run_.as_graph = true;
   run_.timed = Timed::kLanes;
   const std::size_t lane = AddLane("a");

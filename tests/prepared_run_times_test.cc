@@ -190,7 +190,7 @@ TEST_P(PreparedRunTest, ARunEndsWhenItsHostThreadsHaveEnded) {
 
 TEST_P(PreparedRunTest, AFailureOfAHostThreadFailsTheRun) {
   schedule().Add(AddLane("host", true), Fake("make", [](Stream& stream) {
-                   stream.host()->Enqueue([] { throw Error("no more data"); });
+                   stream.Enqueue([] { throw Error("no more data"); });
                  }));
   Prepare();
   EXPECT_EQ(Thrown<Error>([&] { Run(); }), "no more data");

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "backends.h"
-#include "device/host/host_stream.h"
 #include "fake_workload.h"
 #include "fixtures/prepared_run.h"
 #include "test_ranks.h"
@@ -35,19 +34,16 @@ class LoggingDevice : public ForwardingDevice {
   LoggingDevice(std::unique_ptr<Device> device, Log& log)
       : ForwardingDevice(std::move(device)), log_(log) {}
 
-  std::unique_ptr<Event> CreateEvent() override {
-    ++events_.timed;
-    auto event = ForwardingDevice::CreateEvent();
+  std::unique_ptr<Event> CreateEvent(const EventOptions& options) override {
+    auto event = ForwardingDevice::CreateEvent(options);
     untimed_.erase(event.get());  // may have an earlier event's address
-    return event;
-  }
-  std::unique_ptr<Event> CreateUntimedEvent() override {
-    ++events_.untimed;
-    auto event = ForwardingDevice::CreateUntimedEvent();
-    untimed_.insert(event.get());
+    if (options.on_host) return event;
+    ++(options.timed ? events_.timed : events_.untimed);
+    if (!options.timed) untimed_.insert(event.get());
     return event;
   }
   std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
+    if (options.on_host) return ForwardingDevice::CreateStream(options);
     const std::string name(1, static_cast<char>('A' + streams_++));
     return std::make_unique<LoggingStream>(ForwardingDevice::CreateStream(options), name, *this);
   }
@@ -80,7 +76,12 @@ class LoggingDevice : public ForwardingDevice {
       stream_->Synchronize(timeout, what);
     }
     [[nodiscard]] void* native() const override { return stream_->native(); }
-    [[nodiscard]] HostStream* host() override { return stream_->host(); }
+    void EnqueueTask(std::function<void()> task, ActivityKind kind) override {
+      stream_->EnqueueTask(std::move(task), kind);
+    }
+    void EnqueueBlocks(int blocks, std::function<void(int)> block) override {
+      stream_->EnqueueBlocks(blocks, std::move(block));
+    }
 
    private:
     std::unique_ptr<Stream> stream_;
@@ -134,7 +135,7 @@ class PreparedRunTest : public RanksOnEachBackend {
   // A work that makes a host thread sleep, and logs its end.
   Work Sleep(const std::string& name) {
     return Fake(name, [this, name](Stream& stream) {
-      stream.host()->Enqueue([this, name] {
+      stream.Enqueue([this, name] {
         std::this_thread::sleep_for(kDelay);
         host_log_.push_back(name + " ends");
       });

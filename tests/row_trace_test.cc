@@ -44,7 +44,7 @@ class RowTraceTest : public RanksOnEachBackend {
     if (IsSkipped()) return;
     machine_ = std::make_unique<Machine>(Machine{device(), TestRanks()});
     try {
-      device().WatchActivities();
+      device().watches().Activities();
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }
@@ -71,7 +71,7 @@ class RowTraceTest : public RanksOnEachBackend {
   }
   RowTrace Trace(int samples = kSamples) {
     std::vector<double> untraced_ms = UntracedTimes_ms(*session_, samples);
-    const auto watch = device().WatchActivities();
+    const auto watch = device().watches().Activities();
     RowTrace trace = TraceRow(*session_, *watch, samples);
     trace.untraced_ms = std::move(untraced_ms);
     return trace;
@@ -189,7 +189,7 @@ TEST_P(RowTraceTest, KernelNamesDecideWhatOtherToolsSee) {
       return std::abs(shares.at("overlap_by_name_pct") - expected) <= kTolerance_pct;
     };
     const Shares shares = FirstRight(is_right, [&, step = step] {
-      NamingWatch watch(device().WatchActivities(), step);
+      NamingWatch watch(device().watches().Activities(), step);
       RowTrace trace = TraceRow(session(), watch, 1);
       trace.untraced_ms = {4};
       return trace;
@@ -327,7 +327,7 @@ class Asked : public GaugeSource {
 class DeviceWithGauges : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
-  std::unique_ptr<GaugeWatch> WatchGauges() override {
+  std::unique_ptr<GaugeWatch> Gauges() override {
     return std::make_unique<GaugeWatch>(std::make_shared<Asked>());
   }
 };
@@ -346,7 +346,7 @@ TEST(RowTraceGauges, AreThoseOfTheirSamples) {
                    .report = {}});
   session.SetUp(true);
   session.WarmUp();
-  const auto watch = device.WatchActivities();
+  const auto watch = device.watches().Activities();
   const RowTrace trace = TraceRow(session, *watch, kSamples);
   double last = 1;  // the watch's first look was before the first sample
   for (std::size_t i = 0; i < trace.samples.size(); ++i) {
@@ -510,7 +510,7 @@ TEST_P(RowTraceTest, AKernelWithoutItsCallIsAFaultOfTheSampleInWhichItRan) {
   run.schedule.Add(lane, delay);
   run.schedule.Add(lane, delay, {.name = "again"});
   Open(run);
-  LosingWatch watch(device().WatchActivities());
+  LosingWatch watch(device().watches().Activities());
   const RowTrace trace = TraceRow(session(), watch, kSamples);
   EXPECT_NE(trace.fault.find("has no record of its call"), std::string::npos) << trace.fault;
   EXPECT_EQ(SharesOf(trace), (Shares{{"breakdown_valid", 0}}));
@@ -533,7 +533,7 @@ class ForgetfulWatch : public ActivityWatch {
 
 TEST_P(RowTraceTest, AStepWithFewerRecordsInOneSampleIsAFault) {
   Open(SoloRun(Delay("delay", WorkClass::kCompute, 100us)), "streaming");
-  ForgetfulWatch watch(device().WatchActivities());
+  ForgetfulWatch watch(device().watches().Activities());
   const RowTrace trace = TraceRow(session(), watch, kSamples);
   EXPECT_NE(trace.fault.find("step 'delay' has 20 records in one sample and 19 in another"),
             std::string::npos)
@@ -562,7 +562,7 @@ TEST_P(RowTraceTest, WorkOfNoStepIsAFault) {
   const auto stray = delay->make();
   const auto aside = device().CreateStream();
   Open(SoloRun(delay));
-  StrayWatch watch(device().WatchActivities(), [&] { stray->Enqueue(*aside); });
+  StrayWatch watch(device().watches().Activities(), [&] { stray->Enqueue(*aside); });
   const RowTrace trace = TraceRow(session(), watch, kSamples);
   EXPECT_NE(trace.fault.find("belongs to no step"), std::string::npos) << trace.fault;
   EXPECT_EQ(SharesOf(trace), (Shares{{"breakdown_valid", 0}}));

@@ -233,7 +233,7 @@ TEST_P(SamplerTest, AnUngatedRunExcludesTheWaitForALateRank) {
 TEST_P(SamplerTest, ASampleIncludesItsHostThreads) {
   Behaviour making;
   making.enqueue = [](Stream& stream) {
-    stream.host()->Enqueue([] { std::this_thread::sleep_for(kLong); });
+    stream.Enqueue([] { std::this_thread::sleep_for(kLong); });
   };
   Run run = RunOf({&quick_}, true);
   run.timed = Timed::kLanes;
@@ -410,7 +410,7 @@ TEST_P(SamplerTest, AFailureOfOneRanksWorkIsAnErrorOnAll) {
   if (GetParam() != Backend::kHost) GTEST_SKIP() << "a GPU's work throws nothing";
   Behaviour failing;
   failing.enqueue = [](Stream& stream) {
-    stream.host()->Enqueue([] {
+    stream.Enqueue([] {
       if (OnLastRank()) throw Error("the link is down");
     });
   };

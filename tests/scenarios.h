@@ -45,7 +45,8 @@ class PosingDevice : public ForwardingDevice {
     device->info_.most_clock_GHz = 1.98;
     device->info_.memory_GBps = 4800;
     device->info_.link_GBps = 450;
-    device->priorities_ = 6;
+    device->info_.priorities = 6;
+    device->info_.no_graphs = device->info_.no_batch_copy = "";
     return device;
   }
   static std::unique_ptr<PosingDevice> WithMultiprocessors(int multiprocessors) {
@@ -56,32 +57,21 @@ class PosingDevice : public ForwardingDevice {
   // The host device, if its streams had priorities.
   static std::unique_ptr<PosingDevice> WithPriorities(int priorities) {
     auto device = std::make_unique<PosingDevice>();
-    device->priorities_ = priorities;
+    device->info_.priorities = priorities;
     return device;
   }
 
   [[nodiscard]] Backend backend() const override { return backend_; }
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
-  [[nodiscard]] int priorities() const override { return priorities_; }
   std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
     const bool poses = backend_ == Backend::kCuda;
-    return ForwardingDevice::CreateStream(poses ? StreamOptions{} : options);
-  }
-  [[nodiscard]] std::string NoGraphs() const override {
-    return Lacks(ForwardingDevice::NoGraphs());
-  }
-  [[nodiscard]] std::string NoBatchCopy() const override {
-    return Lacks(ForwardingDevice::NoBatchCopy());
+    return ForwardingDevice::CreateStream(poses ? StreamOptions{.on_host = options.on_host}
+                                                : options);
   }
 
  private:
-  [[nodiscard]] std::string Lacks(std::string what) const {
-    return backend_ == Backend::kCuda ? "" : std::move(what);
-  }
-
   Backend backend_ = Backend::kHost;
   DeviceInfo info_;
-  int priorities_ = 1;
 };
 
 // Every workload, as if this build lacked none. Those that it does lack have no axes.

@@ -30,13 +30,9 @@ constexpr double kShort_ms = 20;
 class EventCountingDevice : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
-  std::unique_ptr<Event> CreateEvent() override {
+  std::unique_ptr<Event> CreateEvent(const EventOptions& options) override {
     ++created_;
-    return ForwardingDevice::CreateEvent();
-  }
-  std::unique_ptr<Event> CreateUntimedEvent() override {
-    ++created_;
-    return ForwardingDevice::CreateUntimedEvent();
+    return ForwardingDevice::CreateEvent(options);
   }
   [[nodiscard]] int created() const { return created_; }
 
@@ -301,19 +297,19 @@ TEST_P(SessionTest, ARunsFingerprintIsThatOfItsSinks) {
 
 // Such as any run on the host, which has no graphs.
 TEST_P(SessionTest, ARunThatCannotBeAGraphIsAnErrorOnAll) {
-  if (device().NoGraphs().empty()) GTEST_SKIP() << "this device has graphs";
+  if (device().info().no_graphs.empty()) GTEST_SKIP() << "this device has graphs";
   const std::string refusal = RefusalOf([this] {
     Run run = SoloRun(comp());
     run.as_graph = true;
     return Runs{run};
   });
-  EXPECT_EQ(refusal, device().NoGraphs());
+  EXPECT_EQ(refusal, device().info().no_graphs);
 }
 
 // The run that is verified may leave marks, so another graph is recorded after it. Samples only
 // launch it.
 TEST_P(SessionTest, AGraphIsRecordedAfterVerificationForTheLastTime) {
-  if (!device().NoGraphs().empty()) GTEST_SKIP() << device().NoGraphs();
+  if (!device().info().no_graphs.empty()) GTEST_SKIP() << device().info().no_graphs;
   std::string order;
   work_.enqueue = [&](Stream&) { order += 'C'; };
   work_.fault = [&] { return order += 'V', ""; };
@@ -419,7 +415,7 @@ TEST_P(SessionTest, APartitionIsCountedInsteadOfTheWorksOtherKnobs) {
 
 // No device has a thousand priorities, and the nearest one is not the requested one.
 TEST_P(SessionTest, AStreamWithAnotherPriorityIsReported) {
-  const int highest = device().priorities() - 1;
+  const int highest = device().info().priorities - 1;
   const auto with = [&](int priority) {
     return Open([&] {
              Run one{.name = "one"};
@@ -538,7 +534,7 @@ TEST_P(SessionTest, StreamsAsManyAsFitBehindTheGate) {
   work_.enqueue = [&](Stream& stream) {
     std::erase_if(queued, [](const auto& event) { return event->Done(); });
     if (queued.size() == 5) stream.Synchronize(kPatience, "a full queue");
-    if (OnLastRank()) stream.Record(*queued.emplace_back(device().CreateUntimedEvent()));
+    if (OnLastRank()) stream.Record(*queued.emplace_back(device().CreateEvent({.timed = false})));
   };
   const ShortTimeout timeout(4000ms);
   const auto session =

@@ -48,7 +48,7 @@ TEST_P(SmCensusTest, APartitionOfAllSmsLimitsNothing) {
 TEST_P(SmCensusTest, APartitionMayHaveAnyPriority) {
   if (Parts().empty()) GTEST_SKIP() << "this device has no partitions";
   const int size = Parts().front();
-  for (int priority = 0; priority < device().priorities(); ++priority) {
+  for (int priority = 0; priority < device().info().priorities; ++priority) {
     const StreamOptions options{.priority = priority, .sms = size};
     EXPECT_EQ(device().PriorityOf(*device().CreateStream(options)), priority);
     EXPECT_EQ(CountSms(options), size) << priority;
@@ -82,7 +82,7 @@ TEST_P(SmCensusTest, EventsAndTheGateOrderAPartitionsStream) {
   const auto gate = device().CreateGate();
   const auto begin = device().CreateEvent();
   const auto end = device().CreateEvent();
-  const auto handed_over = device().CreateUntimedEvent();
+  const auto handed_over = device().CreateEvent({.timed = false});
   // Page-locked: a copy of pageable memory may keep the host until the gate opens, which is never.
   constexpr std::size_t kCount = 1 << 20;
   const Buffer from = device().Allocate(kCount * sizeof(int), MemoryKind::kPinned);

@@ -61,7 +61,7 @@ TEST_F(SmHoldTest, ACallThatWaitsForAnIdleGpuProvesNothing) {
 
 // Commands come to the GPU as fast as ever: it looks at the host's memory only now and then.
 TEST_F(SmHoldTest, HeldSmsDelayNoCopies) {
-  const auto event = device_->CreateUntimedEvent();
+  const auto event = device_->CreateEvent({.timed = false});
   const auto other = device_->CreateStream();
   Clock::time_point enqueued;
   EXPECT_TRUE(Finishes([&](Stream& stream) {

@@ -114,7 +114,7 @@ TEST(ThrottleWatch, StopsAtOnceAndReleasesItsSource) {
 }
 
 TEST(ThrottleWatch, TheHostsClocksCannotBeWatched) {
-  EXPECT_EQ(OpenHostDevice(1)->WatchThrottling()->Reason(), "");
+  EXPECT_EQ(OpenHostDevice(1)->watches().Throttling()->Reason(), "");
 }
 
 }  // namespace

@@ -57,8 +57,8 @@ class SharedDevice : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
   [[nodiscard]] DeviceUse Use() const override { return use; }
-  std::unique_ptr<ActivityWatch> WatchActivities() override {
-    auto watch = FaultyDevice::WatchActivities();
+  std::unique_ptr<ActivityWatch> Activities() override {
+    auto watch = FaultyDevice::Activities();
     return loses_records ? std::make_unique<LosingWatch>(std::move(watch)) : std::move(watch);
   }
 
@@ -380,7 +380,7 @@ TEST_F(TimedFixtureTest, TheTimeIsTheMedianOfTheSamples) {
 
 // Without the flag no trace is taken.
 TEST_F(TimedFixtureTest, ARowIsTracedOnRequest) {
-  horse_.enqueue = [](Stream& stream) { stream.host()->Enqueue([] {}); };
+  horse_.enqueue = [](Stream& stream) { stream.Enqueue([] {}); };
   EXPECT_FALSE(Measure().counters.contains("breakdown_valid"));
   std::vector<std::size_t> samples;
   suite_.write_trace = [&](const RowTrace& trace) { samples.push_back(trace.samples.size()); };
@@ -393,7 +393,7 @@ TEST_F(TimedFixtureTest, ARowIsTracedOnRequest) {
 TEST_F(TimedFixtureTest, ATracesPatternsAreSaidInItsRow) {
   horse_.enqueue = [](Stream& stream) {
     std::this_thread::sleep_for(10ms);  // the device starves
-    stream.host()->Enqueue([] {});
+    stream.Enqueue([] {});
   };
   suite_.write_trace = [](const RowTrace&) {};
   const Row row = Measure();
@@ -422,7 +422,7 @@ TEST_F(TimedFixtureTest, IfOneRanksRecordsAreLostAllRowsAreMeasuredWithoutTraces
 }
 
 TEST_F(TimedFixtureTest, IfOneRankCannotTraceAllRowsAreMeasuredWithoutTraces) {
-  auto other = OnLastRank() ? device_.WatchActivities() : nullptr;
+  auto other = OnLastRank() ? device_.watches().Activities() : nullptr;
   suite_.write_trace = [](const RowTrace&) { ADD_FAILURE() << "there is nothing to write"; };
   const Row row = Measure();
   EXPECT_LT(row.state, RowState::kInvalid);

@@ -24,7 +24,7 @@ constexpr const char* kEmpty =
     "' left its lane empty: alone it took 0.0 us, and an empty callable 0.0 us; it must enqueue on "
     "the stream passed to it";
 
-using Enqueueing = std::function<void(HostStream& stream)>;
+using Enqueueing = std::function<void(Stream& stream)>;
 
 int32_t Call(void* context, void* stream, overlapbench_answer* /*answer*/) {
   (*static_cast<Enqueueing*>(context))(static_cast<FakeGpuStream*>(stream)->inner());
@@ -63,13 +63,13 @@ class UserRowsTest : public testing::Test {
   }
 
   WorkElsewhere elsewhere_;
-  Enqueueing away_ = [this](HostStream&) { elsewhere_.Enqueue(kElsewhere); };
-  Enqueueing here_ = [](HostStream& stream) {
+  Enqueueing away_ = [this](Stream&) { elsewhere_.Enqueue(kElsewhere); };
+  Enqueueing here_ = [](Stream& stream) {
     stream.Enqueue([] { std::this_thread::sleep_for(5ms); });
   };
   // It begins after the previous sample's work elsewhere has ended, as after a rest, so that this
   // work disturbs no other sample.
-  Enqueueing nothing_ = [this](HostStream&) { elsewhere_.Await(kRanksPatience); };
+  Enqueueing nothing_ = [this](Stream&) { elsewhere_.Await(kRanksPatience); };
   CallLog log_;
   bool compared_in_quiet_ = false;  // of the last row, its own run
 };
@@ -92,14 +92,14 @@ TEST_F(UserRowsTest, WorkThatKeepsTheDeviceBusyElsewhereLeavesTheLaneEmpty) {
 
 // All calls of a sample are made before its gate opens.
 TEST_F(UserRowsTest, AGateStaysClosedUntilTheWorkOfAllCallsHasEnded) {
-  away_ = [this](HostStream&) { elsewhere_.Enqueue(3ms); };
+  away_ = [this](Stream&) { elsewhere_.Enqueue(3ms); };
   const Remark remark = Measure(OVERLAPBENCH_ALONE, {Make("mine", WorkClass::kCompute, away_)},
                                 {{"cache", "warm"}, {"cadence", "streaming"}});
   EXPECT_EQ(remark.reason, std::string("'mine") + kEmpty);
 }
 
 TEST_F(UserRowsTest, WorkOnItsLaneIsMeasuredWhateverIsElsewhere) {
-  Enqueueing both = [this](HostStream& stream) {
+  Enqueueing both = [this](Stream& stream) {
     here_(stream);
     away_(stream);
   };
@@ -114,7 +114,7 @@ TEST_F(UserRowsTest, WorkOnItsLaneIsMeasuredWhateverIsElsewhere) {
 // it and to time it.
 TEST_F(UserRowsTest, OneDisturbedComparisonChangesNothing) {
   int calls = 0;
-  Enqueueing once = [&](HostStream&) {
+  Enqueueing once = [&](Stream&) {
     if (++calls == 2 + 5) elsewhere_.Enqueue(100ms);
   };
   Measure(OVERLAPBENCH_ALONE, {Make("mine", WorkClass::kCompute, once)});
@@ -123,7 +123,7 @@ TEST_F(UserRowsTest, OneDisturbedComparisonChangesNothing) {
 
 // There is no gate to keep closed.
 TEST_F(UserRowsTest, AnUngatedCallableIsNotComparedInQuiet) {
-  Enqueueing idle = [](HostStream&) {};
+  Enqueueing idle = [](Stream&) {};
   Callable work = Make("mine", WorkClass::kCompute, idle);
   Measure(OVERLAPBENCH_ALONE, {work});
   EXPECT_TRUE(compared_in_quiet_);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "device/device.h"
 
@@ -12,20 +14,25 @@ class WatchedStream : public Stream {
  public:
   explicit WatchedStream(Stream& stream) : stream_(stream) {}
   [[nodiscard]] bool pending() const { return pending_; }
-  void Record(Event& event) override { Enqueue().Record(event); }
-  void Wait(const Event& event) override { Enqueue().Wait(event); }
+  void Record(Event& event) override { Pending().Record(event); }
+  void Wait(const Event& event) override { Pending().Wait(event); }
   void Copy(void* destination, const void* source, std::size_t bytes) override {
-    Enqueue().Copy(destination, source, bytes);
+    Pending().Copy(destination, source, bytes);
   }
   void Synchronize(std::chrono::milliseconds timeout, const std::string& what) override {
     stream_.Synchronize(timeout, what);
     pending_ = false;
   }
-  [[nodiscard]] void* native() const override { return Enqueue().native(); }
-  [[nodiscard]] HostStream* host() override { return Enqueue().host(); }
+  [[nodiscard]] void* native() const override { return Pending().native(); }
+  void EnqueueTask(std::function<void()> task, ActivityKind kind) override {
+    Pending().EnqueueTask(std::move(task), kind);
+  }
+  void EnqueueBlocks(int blocks, std::function<void(int)> block) override {
+    Pending().EnqueueBlocks(blocks, std::move(block));
+  }
 
  private:
-  Stream& Enqueue() const {
+  Stream& Pending() const {
     pending_ = true;
     return stream_;
   }

@@ -95,12 +95,18 @@ std::vector<Settings> SmallSettings(const WorkloadSpec& spec) {
 // Copies a batch piece by piece on the host, whose device has no such call.
 class BatchingDevice : public RecordingDevice {
  public:
-  using RecordingDevice::RecordingDevice;
-  [[nodiscard]] std::string NoBatchCopy() const override { return ""; }
+  explicit BatchingDevice(std::unique_ptr<Device> device)
+      : RecordingDevice(std::move(device)), info_(RecordingDevice::info()) {
+    info_.no_batch_copy = "";
+  }
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) override {
     if (backend() == Backend::kCuda) return RecordingDevice::CopyBatch(stream, pieces);
     for (const auto& [destination, source, bytes] : pieces) stream.Copy(destination, source, bytes);
   }
+
+ private:
+  DeviceInfo info_;
 };
 
 StagedShape ShapeOf(const Settings& settings) {
@@ -390,7 +396,7 @@ TEST_P(WorkloadsTest, CopyInBatchesWhereTheDeviceCan) {
   Machine machine{device(), TestRanks()};
   FillRegistry(registry, machine);
   const auto settings = SettingsOf("BatchCopy", {{"bytes", "64"}, {"fragments", "16"}});
-  EXPECT_EQ(registry.Find("BatchCopy").excluded(settings), device().NoBatchCopy());
+  EXPECT_EQ(registry.Find("BatchCopy").excluded(settings), device().info().no_batch_copy);
 }
 
 TEST_P(WorkloadsTest, HaveOneKindOfHostMemoryOnTheHost) {

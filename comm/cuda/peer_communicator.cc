@@ -69,7 +69,7 @@ class PeerCommunicator : public Communicator, public Link {
         flags_(machine.ranks, kFlagsBytes + kMailHalves * half_mailbox_bytes()),
         batch_memory_operations_(reinterpret_cast<PFN_cuStreamBatchMemOp_v11070>(
             DriverEntryPoint("cuStreamBatchMemOp", 11070))),
-        forked_(machine.device.CreateUntimedEvent()) {
+        forked_(machine.device.CreateEvent({.timed = false})) {
     CUDA_CHECK(cudaGetDevice(&ordinal_));
     CUDA_CHECK(cudaMemset(flags_.At(machine.ranks.rank()), 0,
                           kFlagsBytes + kMailHalves * half_mailbox_bytes()));
@@ -281,8 +281,8 @@ class PeerCommunicator : public Communicator, public Link {
     Device& device = machine_.device;
     while (lanes.size() < PackedMoves::kMostPhases)
       lanes.push_back({device.CreateStream({.priority = -priority}),
-                       device.CreateStream({.priority = -priority}), device.CreateUntimedEvent(),
-                       device.CreateUntimedEvent()});
+                       device.CreateStream({.priority = -priority}),
+                       device.CreateEvent({.timed = false}), device.CreateEvent({.timed = false})});
     return lanes;
   }
 

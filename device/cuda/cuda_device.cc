@@ -18,6 +18,7 @@
 #include "device/cuda/sm_partition.h"
 #include "device/device.h"
 #include "device/host/host_memory.h"
+#include "device/watches.h"
 
 namespace overlapbench {
 namespace {
@@ -83,6 +84,67 @@ double LinkGBps(int compute_capability) {
   }
 }
 
+class CudaWatches : public DeviceWatches {
+ public:
+  CudaWatches(int ordinal, std::shared_ptr<const Nvml> nvml, std::shared_ptr<ActivityLog> log)
+      : ordinal_(ordinal), nvml_(std::move(nvml)), log_(std::move(log)) {}
+
+  std::unique_ptr<ThrottleWatch> Throttling() override {
+    if (!nvml_->available()) return std::make_unique<BlindThrottleWatch>();
+    return std::make_unique<PollingThrottleWatch>(nvml_);
+  }
+  std::unique_ptr<ActivityWatch> Activities() override { return WatchByCupti(log_); }
+  std::unique_ptr<GaugeWatch> Gauges() override {
+    return std::make_unique<GaugeWatch>(nvml_->available() ? nvml_ : nullptr);
+  }
+  [[nodiscard]] DeviceUse Use() const override { return nvml_->Use(); }
+
+  [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
+    auto facts = nvml_->Facts();
+    facts["gpu_pci_bus_id"] = PciBusId(ordinal_);
+    facts["peer_access"] = PeerAccess();
+    facts["clock_resolution_us"] = ClockResolutionUs();
+    return facts;
+  }
+
+ private:
+  // The smallest difference between the distances of events recorded back to back.
+  [[nodiscard]] std::string ClockResolutionUs() const {
+    constexpr int kPairs = 200;
+    constexpr double kMicrosecondsInMillisecond = 1000;
+    CudaStream stream(0);
+    CudaEvent first;
+    CudaEvent second;
+    std::set<double> distances_us;
+    for (int i = 0; i < kPairs; ++i) {
+      stream.Record(first);
+      stream.Record(second);
+      stream.Synchronize(std::chrono::seconds(10), "measuring the clock's resolution");
+      distances_us.insert(CudaElapsedMs(first, second) * kMicrosecondsInMillisecond);
+    }
+    double smallest_us = *distances_us.rbegin();
+    for (auto one = distances_us.begin(); std::next(one) != distances_us.end(); ++one) {
+      smallest_us = std::min(smallest_us, *std::next(one) - *one);
+    }
+    return std::to_string(smallest_us);
+  }
+
+  // The visible GPUs that this one can reach directly: "1 2 3", or "none".
+  [[nodiscard]] std::string PeerAccess() const {
+    std::string peers;
+    for (int peer = 0; peer < VisibleGpus(); ++peer) {
+      int can = 0;
+      if (peer != ordinal_) CUDA_CHECK(cudaDeviceCanAccessPeer(&can, ordinal_, peer));
+      if (can != 0) peers += fmt::format("{}{}", peers.empty() ? "" : " ", peer);
+    }
+    return peers.empty() ? "none" : peers;
+  }
+
+  int ordinal_;
+  std::shared_ptr<const Nvml> nvml_;
+  std::shared_ptr<ActivityLog> log_;  // of host streams
+};
+
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int ordinal)
@@ -94,6 +156,9 @@ class CudaDevice : public Device {
     info_.identity = HexadecimalUuid(properties.uuid);
     info_.multiprocessors = properties.multiProcessorCount;
     info_.partitions = SmPartition::Sizes(ordinal);
+    const auto [lowest, highest] = CudaPriorityRange();
+    info_.priorities = lowest - highest + 1;
+    info_.no_batch_copy = BatchCopyUnavailable();
     info_.cache_bytes = info_.cache_share_bytes = properties.l2CacheSize;
     info_.compute_capability = 10 * properties.major + properties.minor;
     int most_clock_kHz = 0;
@@ -121,36 +186,30 @@ class CudaDevice : public Device {
     return memory;
   }
 
-  [[nodiscard]] int priorities() const override {
-    const auto [lowest, highest] = CudaPriorityRange();
-    return lowest - highest + 1;
-  }
   std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
+    if (options.on_host) return std::make_unique<HostStream>(std::make_shared<CorePool>(1), log_);
     if (options.sms == 0) return std::make_unique<CudaStream>(options.priority);
     RequirePartition(info_, options.sms);
     return std::make_unique<CudaStream>(options.priority, PartitionOf(options.sms));
   }
   [[nodiscard]] int PriorityOf(Stream& stream) const override {
-    return stream.host() != nullptr ? 0 : CudaPriority(stream);
+    return stream.on_host() ? 0 : CudaPriority(stream);
   }
-  std::unique_ptr<Event> CreateEvent() override { return std::make_unique<CudaEvent>(); }
-  std::unique_ptr<Event> CreateUntimedEvent() override {
-    return std::make_unique<CudaEvent>(false);
+  std::unique_ptr<Event> CreateEvent(const EventOptions& options) override {
+    if (options.on_host) return std::make_unique<HostEvent>(options.timed);
+    return std::make_unique<CudaEvent>(options.timed);
   }
-  std::unique_ptr<Stream> CreateHostStream() override {
-    return std::make_unique<HostStream>(std::make_shared<CorePool>(1), log_);
+  [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
+    return CudaElapsedMs(from, to);
   }
-  std::unique_ptr<Event> CreateHostEvent() override { return std::make_unique<HostEvent>(); }
   std::unique_ptr<Gate> CreateGate() override { return std::make_unique<CudaGate>(); }
   std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) override {
     CudaStream stream(0);
     return RecordGraph(stream, [&] { enqueue(stream); });
   }
-  [[nodiscard]] std::string NoGraphs() const override { return ""; }
   void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) override {
     EnqueueBatchCopy(stream, pieces);
   }
-  [[nodiscard]] std::string NoBatchCopy() const override { return BatchCopyUnavailable(); }
 
   Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
     RequireFree(bytes, memory(kind), "a buffer");
@@ -184,26 +243,7 @@ class CudaDevice : public Device {
     return true;
   }
 
-  [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
-    return CudaElapsedMs(from, to);
-  }
-  std::unique_ptr<ThrottleWatch> WatchThrottling() override {
-    if (!nvml_->available()) return std::make_unique<BlindThrottleWatch>();
-    return std::make_unique<PollingThrottleWatch>(nvml_);
-  }
-  std::unique_ptr<ActivityWatch> WatchActivities() override { return WatchByCupti(log_); }
-  std::unique_ptr<GaugeWatch> WatchGauges() override {
-    return std::make_unique<GaugeWatch>(nvml_->available() ? nvml_ : nullptr);
-  }
-  [[nodiscard]] DeviceUse Use() const override { return nvml_->Use(); }
-
-  [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
-    auto facts = nvml_->Facts();
-    facts["gpu_pci_bus_id"] = PciBusId(ordinal_);
-    facts["peer_access"] = PeerAccess();
-    facts["clock_resolution_us"] = ClockResolutionUs();
-    return facts;
-  }
+  DeviceWatches& watches() override { return watches_; }
 
  private:
   // Streams of one size share a partition, and so have the same SMs. The partition ends with the
@@ -215,41 +255,10 @@ class CudaDevice : public Device {
     return partition;
   }
 
-  // The smallest difference between the distances of events recorded back to back.
-  [[nodiscard]] std::string ClockResolutionUs() const {
-    constexpr int kPairs = 200;
-    constexpr double kMicrosecondsInMillisecond = 1000;
-    CudaStream stream(0);
-    CudaEvent first;
-    CudaEvent second;
-    std::set<double> distances_us;
-    for (int i = 0; i < kPairs; ++i) {
-      stream.Record(first);
-      stream.Record(second);
-      stream.Synchronize(std::chrono::seconds(10), "measuring the clock's resolution");
-      distances_us.insert(ElapsedMs(first, second) * kMicrosecondsInMillisecond);
-    }
-    double smallest_us = *distances_us.rbegin();
-    for (auto one = distances_us.begin(); std::next(one) != distances_us.end(); ++one) {
-      smallest_us = std::min(smallest_us, *std::next(one) - *one);
-    }
-    return std::to_string(smallest_us);
-  }
-
-  // The visible GPUs that this one can reach directly: "1 2 3", or "none".
-  [[nodiscard]] std::string PeerAccess() const {
-    std::string peers;
-    for (int peer = 0; peer < VisibleGpus(); ++peer) {
-      int can = 0;
-      if (peer != ordinal_) CUDA_CHECK(cudaDeviceCanAccessPeer(&can, ordinal_, peer));
-      if (can != 0) peers += fmt::format("{}{}", peers.empty() ? "" : " ", peer);
-    }
-    return peers.empty() ? "none" : peers;
-  }
-
   int ordinal_;
   std::shared_ptr<const Nvml> nvml_;                                    // watches share it
   std::shared_ptr<ActivityLog> log_ = std::make_shared<ActivityLog>();  // of host streams
+  CudaWatches watches_{ordinal_, nvml_, log_};
   DeviceInfo info_;
   std::map<int, std::weak_ptr<const SmPartition>> partitions_;
 };

@@ -22,7 +22,7 @@ bool IsHostEvent(const Event& event) { return dynamic_cast<const HostEvent*>(&ev
 }  // namespace
 
 cudaStream_t NativeStream(Stream& stream) {
-  if (stream.host() != nullptr) throw Error("a stream on a host thread is not a CUDA stream");
+  if (stream.on_host()) throw Error("a stream on a host thread is not a CUDA stream");
   return static_cast<cudaStream_t>(stream.native());
 }
 
@@ -105,7 +105,7 @@ CudaGate::~CudaGate() {
 }
 
 void CudaGate::Arm(Stream& stream) {
-  if (stream.host() != nullptr) {
+  if (stream.on_host()) {
     host_gate_.Arm(stream);
     return;
   }

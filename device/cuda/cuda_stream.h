@@ -3,7 +3,7 @@
 // The gate is cuStreamWaitValue32 on a word of pinned host memory (CUDA Driver API, "Stream Memory
 // Operations"): the stream's front end waits, and no SM is held.
 //
-// A stream of Device::CreateHostStream() is not a CUDA stream. The gate holds it nevertheless;
+// A stream that is on_host() is not a CUDA stream. The gate holds it nevertheless;
 // every other call here throws Error for such a stream instead of using CUDA's default stream.
 #pragma once
 
@@ -53,7 +53,6 @@ class CudaStream : public Stream {
   void Copy(void* destination, const void* source, std::size_t bytes) override;
   void Synchronize(std::chrono::milliseconds timeout, const std::string& what) override;
   [[nodiscard]] void* native() const override { return stream_; }
-  [[nodiscard]] HostStream* host() override { return nullptr; }
 
  private:
   std::shared_ptr<const SmPartition> partition_;  // must outlive the stream

@@ -94,7 +94,7 @@ class Holder {
 
 bool FinishesWithoutSms(Device& device, const HeldWork& work) {
   const auto stream = device.CreateStream();
-  const auto done = device.CreateUntimedEvent();
+  const auto done = device.CreateEvent({.timed = false});
   Holder holder(device);
   work.together([&] { holder.Take(); });
   work.enqueue(*stream);

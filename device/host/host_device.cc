@@ -16,10 +16,10 @@
 #include <set>
 
 #include "device/device.h"
-#include "device/gauge_watch.h"
 #include "device/host/host_memory.h"
 #include "device/host/host_stream.h"
 #include "device/throttle_watch.h"
+#include "device/watches.h"
 
 namespace overlapbench {
 namespace {
@@ -72,6 +72,34 @@ void GiveMemoryBack() {
   mallopt(M_MMAP_THRESHOLD, kLimit_bytes);
 }
 
+class HostWatches : public DeviceWatches {
+ public:
+  HostWatches(int cores, std::shared_ptr<ActivityLog> log) : cores_(cores), log_(std::move(log)) {}
+
+  // An unprivileged process cannot see whether a CPU's clocks are held down.
+  std::unique_ptr<ThrottleWatch> Throttling() override {
+    return std::make_unique<BlindThrottleWatch>();
+  }
+  std::unique_ptr<ActivityWatch> Activities() override {
+    return std::make_unique<HostActivityWatch>(log_);
+  }
+  std::unique_ptr<GaugeWatch> Gauges() override { return std::make_unique<GaugeWatch>(nullptr); }
+  // See host_load.h instead, which reads the cores' load.
+  [[nodiscard]] DeviceUse Use() const override { return {}; }
+  [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
+    constexpr double kMicrosecondsInNanosecond = 1e-3;
+    timespec resolution{};
+    clock_getres(CLOCK_MONOTONIC, &resolution);
+    return {{"host_cores", std::to_string(cores_)},
+            {"clock_resolution_us",
+             std::to_string(static_cast<double>(resolution.tv_nsec) * kMicrosecondsInNanosecond)}};
+  }
+
+ private:
+  int cores_;
+  std::shared_ptr<ActivityLog> log_;
+};
+
 class HostDevice : public Device {
  public:
   HostDevice(int cores, int processes) : pool_(std::make_shared<CorePool>(cores)) {
@@ -82,6 +110,8 @@ class HostDevice : public Device {
     info_.partitions = {.least = 1, .step = 1, .most = pool_->cores() - 1};
     info_.cache_bytes = CacheBytes();
     info_.cache_share_bytes = CacheShareBytes(cores, processes);
+    info_.no_graphs = "graphs exist on the cuda backend only";
+    info_.no_batch_copy = "copies in a batch exist on the cuda backend only";
   }
 
   [[nodiscard]] Backend backend() const override { return Backend::kHost; }
@@ -89,32 +119,25 @@ class HostDevice : public Device {
   void UseInThisThread() override {}
   [[nodiscard]] Memory memory(MemoryKind /*kind*/) const override { return HostMemory(); }
 
-  [[nodiscard]] int priorities() const override { return 1; }
   std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
     RequirePartition(info_, options.sms);
     return std::make_unique<HostStream>(pool_, options.sms == 0 ? pool_->cores() : options.sms,
                                         log_);
   }
   [[nodiscard]] int PriorityOf(Stream& /*stream*/) const override { return 0; }
-  std::unique_ptr<Event> CreateEvent() override { return std::make_unique<HostEvent>(); }
-  std::unique_ptr<Event> CreateUntimedEvent() override {
-    return std::make_unique<HostEvent>(false);
+  std::unique_ptr<Event> CreateEvent(const EventOptions& options) override {
+    return std::make_unique<HostEvent>(options.timed);
   }
-  std::unique_ptr<Stream> CreateHostStream() override { return CreateStream({}); }
-  std::unique_ptr<Event> CreateHostEvent() override { return CreateEvent(); }
+  [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
+    return HostElapsedMs(from, to);
+  }
   std::unique_ptr<Gate> CreateGate() override { return std::make_unique<HostGate>(); }
 
   std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& /*enqueue*/) override {
-    throw Error(NoGraphs());
-  }
-  [[nodiscard]] std::string NoGraphs() const override {
-    return "graphs exist on the cuda backend only";
+    throw Error(info_.no_graphs);
   }
   void CopyBatch(Stream& /*stream*/, std::span<const CopyPiece> /*pieces*/) override {
-    throw Error(NoBatchCopy());
-  }
-  [[nodiscard]] std::string NoBatchCopy() const override {
-    return "copies in a batch exist on the cuda backend only";
+    throw Error(info_.no_batch_copy);
   }
 
   Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
@@ -130,33 +153,12 @@ class HostDevice : public Device {
   // There are no streams but those that the device made.
   [[nodiscard]] bool AwaitIdle(std::chrono::milliseconds /*timeout*/) override { return true; }
 
-  [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
-    return HostElapsedMs(from, to);
-  }
-  // An unprivileged process cannot see whether a CPU's clocks are held down.
-  std::unique_ptr<ThrottleWatch> WatchThrottling() override {
-    return std::make_unique<BlindThrottleWatch>();
-  }
-  std::unique_ptr<ActivityWatch> WatchActivities() override {
-    return std::make_unique<HostActivityWatch>(log_);
-  }
-  std::unique_ptr<GaugeWatch> WatchGauges() override {
-    return std::make_unique<GaugeWatch>(nullptr);
-  }
-  // See host_load.h instead, which reads the cores' load.
-  [[nodiscard]] DeviceUse Use() const override { return {}; }
-  [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
-    constexpr double kMicrosecondsInNanosecond = 1e-3;
-    timespec resolution{};
-    clock_getres(CLOCK_MONOTONIC, &resolution);
-    return {{"host_cores", std::to_string(pool_->cores())},
-            {"clock_resolution_us",
-             std::to_string(static_cast<double>(resolution.tv_nsec) * kMicrosecondsInNanosecond)}};
-  }
+  DeviceWatches& watches() override { return watches_; }
 
  private:
   std::shared_ptr<CorePool> pool_;
   std::shared_ptr<ActivityLog> log_ = std::make_shared<ActivityLog>();
+  HostWatches watches_{pool_->cores(), log_};
   DeviceInfo info_;
 };
 

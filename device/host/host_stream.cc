@@ -76,7 +76,7 @@ HostStream::~HostStream() {
   worker_.join();
 }
 
-void HostStream::Enqueue(std::function<void()> task, const Activity& activity) {
+void HostStream::EnqueueTimed(std::function<void()> task, const Activity& activity) {
   EnqueueActivity(activity, [this, task = std::move(task)] {
     RunOne(task);
     clock_ = std::chrono::steady_clock::now();
@@ -102,8 +102,8 @@ void HostStream::EnqueueMark(std::function<void()> task) {
 }
 
 void HostStream::EnqueueBlocks(int blocks, std::function<void(int)> block) {
-  Enqueue([this, blocks, block = std::move(block)] { pool_->Run(blocks, block, most_cores_); },
-          {.blocks = blocks});
+  EnqueueTimed([this, blocks, block = std::move(block)] { pool_->Run(blocks, block, most_cores_); },
+               {.blocks = blocks});
 }
 
 void HostStream::Record(Event& event) {
@@ -122,8 +122,9 @@ void HostStream::Wait(const Event& event) {
 }
 
 void HostStream::Copy(void* destination, const void* source, std::size_t bytes) {
-  Enqueue([=] { std::memcpy(destination, source, bytes); },
-          {.name = "Memcpy", .kind = ActivityKind::kCopy, .bytes = static_cast<double>(bytes)});
+  EnqueueTimed(
+      [=] { std::memcpy(destination, source, bytes); },
+      {.name = "Memcpy", .kind = ActivityKind::kCopy, .bytes = static_cast<double>(bytes)});
 }
 
 void HostStream::Synchronize(std::chrono::milliseconds timeout, const std::string& what) {
@@ -173,7 +174,7 @@ void HostGate::Arm(Stream& stream) {
     std::unique_lock wait_lock(state->mutex);
     state->changed.wait(wait_lock, [&] { return state->released >= generation; });
   };
-  stream.host()->Enqueue(wait, {.kind = ActivityKind::kGate});
+  stream.EnqueueTask(wait, ActivityKind::kGate);
 }
 
 void HostGate::Release() {

@@ -1,5 +1,5 @@
 // HostStream: an in-order stream whose work runs on a host thread. It is the host backend's stream,
-// and Device::CreateHostStream() makes one on every backend.
+// and StreamOptions::on_host makes one on every backend.
 //
 // Tasks run one after another on a worker thread. A kernel (EnqueueBlocks) runs its blocks on the
 // worker and on the pool's spare cores.
@@ -46,10 +46,10 @@ class HostStream : public Stream {
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
 
-  // Runs `task` on the worker, in order. Logs it as `activity`, by default as a kernel.
-  void Enqueue(std::function<void()> task, const Activity& activity = {});
-  // Runs block(0) … block(blocks − 1) in any order, on as many cores at once as the stream has.
-  void EnqueueBlocks(int blocks, std::function<void(int)> block);
+  void EnqueueTask(std::function<void()> task, ActivityKind kind) override {
+    EnqueueTimed(std::move(task), {.kind = kind});
+  }
+  void EnqueueBlocks(int blocks, std::function<void(int)> block) override;
 
   // Both take a HostEvent, and throw Error for any other.
   void Record(Event& event) override;
@@ -57,12 +57,12 @@ class HostStream : public Stream {
   void Copy(void* destination, const void* source, std::size_t bytes) override;
   void Synchronize(std::chrono::milliseconds timeout, const std::string& what) override;
   [[nodiscard]] void* native() const override { return nullptr; }
-  [[nodiscard]] HostStream* host() override { return this; }
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // Enqueue, for tasks that keep the clock themselves. EnqueueMark is for tasks that are not
-  // activities.
+  // Runs `task` on the worker, in order, and logs it as `activity`. EnqueueActivity is for tasks
+  // that keep the clock themselves, EnqueueMark for those that are not activities.
+  void EnqueueTimed(std::function<void()> task, const Activity& activity);
   void EnqueueActivity(const Activity& activity, std::function<void()> task);
   void EnqueueMark(std::function<void()> task);
   void Work();

@@ -70,8 +70,8 @@ Buffer FaultyDevice::Allocate(std::size_t bytes, MemoryKind kind) {
           }};
 }
 
-std::unique_ptr<ThrottleWatch> FaultyDevice::WatchThrottling() {
-  return std::make_unique<FaultyThrottleWatch>(ForwardingDevice::WatchThrottling(), throttled_);
+std::unique_ptr<ThrottleWatch> FaultyDevice::Throttling() {
+  return std::make_unique<FaultyThrottleWatch>(ForwardingDevice::Throttling(), throttled_);
 }
 
 std::map<std::string, std::string> FaultyDevice::Surroundings() const {

@@ -25,7 +25,7 @@ class FaultyDevice : public ForwardingDevice {
   void Throttle() { throttled_ = true; }
 
   Buffer Allocate(std::size_t bytes, MemoryKind kind) override;
-  std::unique_ptr<ThrottleWatch> WatchThrottling() override;
+  std::unique_ptr<ThrottleWatch> Throttling() override;
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override;
 
  private:
