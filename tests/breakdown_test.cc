@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "workload/data.h"
@@ -84,6 +85,19 @@ TEST(Breakdown, AGapIsDividedAmongItsCauses) {
   EXPECT_EQ(causes_of(late), (Causes{1, 2, 0, 7, 0}));
   late.enqueued_ms = 20;  // its call returned after it had begun
   EXPECT_EQ(causes_of(late), (Causes{1, 2, 7, 0, 0}));
+}
+
+// A rank that began late, a cause that takes no time, and a work inside another one.
+TEST(Idle, HasThePiecesOfAllGapsInOrder) {
+  LaneWork late = Ran(kComp, 10, 12);
+  late.enqueued_ms = 6;
+  late.awaits = IdleCause::kDependency;
+  std::vector<std::tuple<IdleCause, double, double>> pieces;
+  for (const Idle& one : IdleOf(2, 3, {late, Ran(kComm, 4, 9), Ran(kMem, 5, 6)}))
+    pieces.emplace_back(one.cause, one.begin_ms, one.end_ms);
+  EXPECT_EQ(pieces, (decltype(pieces){{IdleCause::kRanks, 2, 3},
+                                      {IdleCause::kOther, 3, 4},
+                                      {IdleCause::kDependency, 9, 10}}));
 }
 
 TEST(Breakdown, EachGapHasItsOwnCause) {

@@ -334,6 +334,22 @@ TEST(TraceFile, WaitsAndGatesAreMarked) {
   EXPECT_EQ(Named(events, "gate")[0].At("tid").number, 0);
 }
 
+// Readers need no rule of their own.
+TEST(TraceFile, StatesWhyNothingRan) {
+  RowTrace trace = TwoLanes();
+  trace.samples[0].idle = {{IdleCause::kDependency, 6.25, 6.3}};
+  const auto events = EventsOf(trace);
+  const auto idle = Named(events, "idle: dependency");
+  ASSERT_EQ(idle.size(), 1U);
+  EXPECT_EQ(idle[0].At("args").At("idle").text, "dependency");
+  EXPECT_EQ(idle[0].At("ts").number, 1006250);
+  EXPECT_EQ(idle[0].At("dur").number, 50);
+  for (const Json& thread : Named(events, "thread_name"))
+    if (thread.At("pid").number == 0)
+      EXPECT_EQ(thread.At("args").At("name").text == "idle",
+                thread.At("tid").number == idle[0].At("tid").number);
+}
+
 TEST(TraceFile, AnArrowLeadsFromAStepToItsWaiter) {
   const auto ends = Named(EventsOf(TwoLanes()), "waits for");
   ASSERT_EQ(ends.size(), 2U);
