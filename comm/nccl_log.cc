@@ -20,9 +20,10 @@ NcclLog::NcclLog() {
     if (std::getenv(name) != nullptr) return;
   file_ = memfd_create("nccl-log", MFD_CLOEXEC);
   if (file_ < 0) return;
-  setenv("NCCL_DEBUG", "INFO", 1);
-  setenv("NCCL_DEBUG_SUBSYS", "INIT", 1);
-  setenv("NCCL_DEBUG_FILE", fmt::format("/proc/self/fd/{}", file_).c_str(), 1);
+  constexpr int kReplaces = 1;
+  setenv("NCCL_DEBUG", "INFO", kReplaces);
+  setenv("NCCL_DEBUG_SUBSYS", "INIT", kReplaces);
+  setenv("NCCL_DEBUG_FILE", fmt::format("/proc/self/fd/{}", file_).c_str(), kReplaces);
 }
 
 NcclLog::~NcclLog() {

@@ -15,6 +15,7 @@ TEST(NcclLogTest, ReadsWhatIsWrittenToTheFileThatNcclIsGiven) {
   {
     const NcclLog log;
     EXPECT_STREQ(std::getenv("NCCL_DEBUG"), "INFO");
+    EXPECT_STREQ(std::getenv("NCCL_DEBUG_SUBSYS"), "INIT");
     std::ofstream(std::getenv("NCCL_DEBUG_FILE"))
         << "vm:7:7 [0] NCCL INFO Using network Socket\nvm:7:7 [0] NCCL INFO more\n";
     EXPECT_EQ(NetworkIn(log.text()), "Socket");

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "benchmarks/catalog.h"
+#include "benchmarks/prologue.h"
 #include "fake_workload.h"
 #include "fixtures/rank_times.h"
 #include "fixtures/resources.h"
@@ -116,6 +117,26 @@ TEST_F(RunTest, RefusesAFileThatCannotBeWritten) {
     EXPECT_EQ(said_.find(nowhere) != std::string::npos, OnRoot()) << said_;
     std::swap(options_, others);
     EXPECT_TRUE(!OnRoot() || std::filesystem::is_empty(folder_));
+  }
+}
+
+TEST(OpenDevice, GivesTheHostItsCores) {
+  Options options;
+  options.backend = Options::BackendChoice::kHost;
+  EXPECT_EQ(OpenDevice(TestRanks(), options)->info().multiprocessors,
+            std::max(1, static_cast<int>(TestRanks().cores())));
+  options.host_cores = 3;
+  const auto device = OpenDevice(TestRanks(), options);
+  EXPECT_EQ(device->backend(), Backend::kHost);
+  EXPECT_EQ(device->info().multiprocessors, 3);
+  const FirstLook look = LookAround({*device, TestRanks()});
+  EXPECT_EQ(look.network, "") << "no GPU talks to another";
+  options.share_gpu = true;
+  try {
+    OpenDevice(TestRanks(), options);
+    FAIL() << "the host has no GPU to share";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "--share_gpu: the host backend has no GPUs; leave the flag out");
   }
 }
 

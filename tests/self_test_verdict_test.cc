@@ -9,6 +9,7 @@
 
 #include "benchmarks/self_test.h"
 #include "fake_workload.h"
+#include "scenarios.h"
 #include "test_ranks.h"
 
 namespace overlapbench {
@@ -74,6 +75,18 @@ TEST_F(SelfTestVerdict, IsLeftOutWithoutKnownRows) {
   const SelfTest test = Test({});
   EXPECT_TRUE(test.passed);
   EXPECT_EQ(test.text, "left out");
+}
+
+TEST_F(SelfTestVerdict, AllowsTwoPercentOnGpus) {
+  const auto gpu = PosingDevice::H200();
+  Suite suite{{*gpu, TestRanks()}, options_};
+  const auto passes = [&](double slowdown) {
+    return RunSelfTest(suite, {Known("2", {slowdown})}).passed;
+  };
+  EXPECT_TRUE(passes(1.019));
+  EXPECT_FALSE(passes(1.021));
+  EXPECT_TRUE(passes(0.981));
+  EXPECT_FALSE(passes(0.979));
 }
 
 }  // namespace
