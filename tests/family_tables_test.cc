@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "scenarios.h"
+#include "workload/forwarding_workload.h"
 
 namespace overlapbench {
 namespace {
@@ -208,30 +209,17 @@ std::vector<Work> WorksOf(const std::vector<TheRun>& runs) {
 // ---- Costs and tolerances, of works that this machine can make
 
 // A workload that notes what its verdict tolerates.
-class Noting : public Workload {
+class Noting : public ForwardingWorkload {
  public:
   Noting(std::unique_ptr<Workload> workload, double& tolerance)
-      : workload_(std::move(workload)), tolerance_(tolerance) {}
-  void Connect() override { workload_->Connect(); }
-  [[nodiscard]] Cost cost() const override { return workload_->cost(); }
-  void Reset(Stream& stream) override { workload_->Reset(stream); }
-  void PoisonResult(Stream& stream) override { workload_->PoisonResult(stream); }
-  void Enqueue(Stream& stream) override { workload_->Enqueue(stream); }
-  void EnqueuePart(Stream& stream, const Part& part) override {
-    workload_->EnqueuePart(stream, part);
-  }
-  [[nodiscard]] bool enqueue_waits() const override { return workload_->enqueue_waits(); }
+      : ForwardingWorkload(std::move(workload)), tolerance_(tolerance) {}
   Verdict Verify(Stream& stream) override {
-    const Verdict verdict = workload_->Verify(stream);
+    const Verdict verdict = ForwardingWorkload::Verify(stream);
     tolerance_ = std::max(tolerance_, verdict.tolerance);
     return verdict;
   }
-  [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override {
-    return workload_->Fingerprint();
-  }
 
  private:
-  std::unique_ptr<Workload> workload_;
   double& tolerance_;
 };
 

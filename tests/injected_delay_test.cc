@@ -21,6 +21,8 @@ class InjectedDelayTest : public testing::Test {
     comp_.fingerprint = 7;
     comp_.enqueue_waits = true;
     comp_.knob_fault = "its own knob";
+    comp_.gate_advice = "its own advice";
+    comp_.sms = 3;
     comp_.cost.flops = 5;
     delay_.enqueue = [this](Stream&) { log_ += "delay "; };
     WorkloadSpec delay = FakeSpec("Delay", WorkClass::kCompute, delay_);
@@ -130,6 +132,10 @@ TEST_F(InjectedDelayTest, FollowsTheFirstWorkIfThereIsNoComputation) {
 }
 
 TEST_F(InjectedDelayTest, DelegatesEverythingElseToTheWork) {
+  std::string called;
+  comp_.connect = [&] { called += "connect "; };
+  comp_.reset = [&] { called += "reset "; };
+  comp_.poison = [&] { called += "poison "; };
   InjectDelay("Work:1", registry_, benchmarks_);
   const auto runs = RunsOf(0);
   EXPECT_EQ(runs.back().name, "both");
@@ -144,6 +150,13 @@ TEST_F(InjectedDelayTest, DelegatesEverythingElseToTheWork) {
   EXPECT_TRUE(workload->enqueue_waits());
   EXPECT_EQ(workload->IneffectiveKnob(), "its own knob");
   EXPECT_EQ(workload->cost().flops, 5);
+  EXPECT_EQ(workload->gate_advice(), "its own advice");
+  EXPECT_EQ(workload->sms(), 3);
+  EXPECT_EQ(workload->Observed(), std::nullopt);
+  workload->Connect();
+  workload->Reset(*stream);
+  workload->PoisonResult(*stream);
+  EXPECT_EQ(called, "connect reset poison ");
 }
 
 TEST_F(InjectedDelayTest, RefusesMalformedDelaysAndThoseThatMatchNothing) {
