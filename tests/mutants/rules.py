@@ -53,6 +53,7 @@ OPERATORS = {
 }
 _BOTH_WAYS = (
     ("min", "max"),
+    ("fmin", "fmax"),
     ("min_element", "max_element"),
     ("front", "back"),
     ("begin", "end"),
