@@ -481,6 +481,43 @@ TEST_P(FamilyTables, AxesAreUnchanged) {
   if (TestRanks().is_root()) ExpectText(text, std::string("axes-") + ToString(GetParam()) + ".txt");
 }
 
+// ---- Parts
+
+// What a work of a small row says when a seventh of it is to be enqueued.
+std::string RefusalOfSevenths(const std::string& scenario_name, const std::string& name) {
+  const auto device = DeviceOf(Backend::kHost);
+  Machine machine{*device, TestRanks()};
+  const Registry workloads = AllWorkloads(machine);
+  const std::vector<Scenario> all = AllScenarios({workloads, *device, machine});
+  const Scenario& scenario = *std::ranges::find(all, scenario_name, &Scenario::name);
+  ScenarioReport row(scenario_name, RowsOf(scenario).front(), DeviceOf(Backend::kHost));
+  const std::vector<Work> works = WorksOf(row.runs());
+  const std::unique_ptr<Workload> workload =
+      (*std::ranges::find_if(works, [&](const Work& work) { return work->name == name; }))->make();
+  workload->Connect();
+  const auto stream = device->CreateStream({});
+  try {
+    workload->EnqueuePart(*stream, {0, 7});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Parts, AreRefusedWhereTheyDoNotDivideTheWork) {
+  const auto refused = RefusalOfSevenths;
+  EXPECT_EQ(refused("Ddp/Buckets", "forward"), "5 layers cannot be cut into 7 parts");
+  EXPECT_EQ(refused("Layers/CrossLayer", "free"), "3 layers cannot be cut into 7 parts");
+  EXPECT_EQ(refused("MixedPrecision/Step", "update"), "3 layers cannot be cut into 7 parts");
+  EXPECT_EQ(refused("Moe/DispatchCombine", "experts"),
+            "2 micro-batches cannot be cut into 7 parts");
+  EXPECT_EQ(refused("Fsdp/Prefetch", "forward"), "3 products cannot be cut into 7 parts");
+  EXPECT_EQ(refused("Fsdp/Prefetch", "gather"), "6 calls cannot be cut into 7 parts");
+  EXPECT_EQ(refused("Tp/RowParallel", "multiply 1"), "24 rows cannot be cut into 7 parts");
+  EXPECT_EQ(refused("Tp/RowParallel", "send 1"), "24 rows cannot be cut into 7");
+  EXPECT_EQ(refused("Tp/Block/Forward", "ffn 1 norm"), "512 rows cannot be cut into 7 parts");
+}
+
 // ---- Names on GPUs
 
 // The axes of workloads that only builds with CUDA have, so that others can tell their names, too.
