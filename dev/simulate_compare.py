@@ -241,7 +241,8 @@ def decide(base: Array, new: Array, within: Array, known: Prior) -> Decision:
         ~changed & ~same & (change > limit),
         np.abs(change) <= reach,
         tuple(
-            estimates.detectable(reach, error, freedom, least, power) for power in estimates.POWERS
+            estimates.detectable(error, freedom, len(change), least, power)
+            for power in estimates.POWERS
         ),
     )
 

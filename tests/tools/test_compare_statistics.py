@@ -62,27 +62,76 @@ def test_a_lone_benchmark_has_students_interval() -> None:
     assert reach(found.error, found.freedom, 1)[0] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("freedom", [3.0, 8.0, 16.0])
+DRAWN = 100_000
+FREEDOMS = [2.0, 3.0, 4.0, 6.0, 10.0, 30.0]
+
+
+def is_near(found: NDArray[np.bool_], share: float) -> bool:
+    """Tell whether a share of drawn rows is the promised one, but for four standard errors."""
+    return bool(abs(found.mean() - share) < 4 * math.sqrt(share * (1 - share) / len(found)))
+
+
+@pytest.mark.parametrize("freedom", FREEDOMS)
 @pytest.mark.parametrize("figures", [1, 300])
 def test_a_detectable_change_is_found_as_often_as_it_says(freedom: float, figures: int) -> None:
     """Two comparisons of one row: the first says what the second will find."""
-    random, count = np.random.default_rng(8), 40_000
-    errors = np.sqrt(random.chisquare(freedom, (2, count)) / freedom)
-    first, second = (reach(error, np.full(count, freedom), figures) for error in errors)
+    random, same = np.random.default_rng(8), np.full(DRAWN, freedom)
+    errors = np.sqrt(random.chisquare(freedom, (2, DRAWN)) / freedom)
+    needed = reach(errors[1], same, figures)
     for power in POWERS:
-        claimed = detectable(first, errors[0], np.full(count, freedom), np.zeros(count), power)
-        found = float(np.mean(claimed + random.standard_normal(count) > second))
+        claimed = detectable(errors[0], same, figures, np.zeros(DRAWN), power)
+        assert is_near(claimed + random.standard_normal(DRAWN) > needed, power)
+
+
+@pytest.mark.parametrize("least", [0.5, 1.0, 1.5, 3.0])
+@pytest.mark.parametrize("freedom", [2.0, 6.0, 30.0])
+def test_a_change_that_must_also_count_is_found_at_least_as_often(
+    freedom: float, least: float
+) -> None:
+    """A least change, in reaches of a known error, of two comparisons of one row."""
+    random, same = np.random.default_rng(8), np.full(DRAWN, freedom)
+    errors = np.sqrt(random.chisquare(freedom, (2, DRAWN)) / freedom)
+    counts = np.full(DRAWN, least * reach(np.ones(1), same[:1], 1))
+    needed = np.maximum(reach(errors[1], same, 1), counts)
+    for power in POWERS:
+        claimed = detectable(errors[0], same, 1, counts, power)
+        found = (claimed + random.standard_normal(DRAWN) > needed).mean()
         assert power - 0.005 < found < power + 0.03
+
+
+# With two launches on each side, and so on.
+SIDES = [(2, 2), (2, 3), (1, 4), (3, 3), (4, 4), (6, 6), (16, 16)]
+
+
+@pytest.mark.parametrize("sides", SIDES)
+def test_a_lone_row_keeps_its_promises_whatever_the_number_of_launches(
+    sides: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many rows at once, none of which borrows: outliers are none of these launches."""
+    monkeypatch.setattr(estimates, "_LEAST_TO_FIT", DRAWN + 1)
+    base, new = sides
+    first, second = (
+        estimate(
+            normal(i, DRAWN, base, 1.0), normal(10 + i, DRAWN, new, 1.0), without(DRAWN), PRIOR
+        )
+        for i in (1, 2)
+    )
+    half = reach(second.error, second.freedom, 1)
+    assert is_near(abs(second.change) > half, estimates.FALSE_ALARMS)
+    for power in POWERS:
+        claimed = detectable(first.error, first.freedom, 1, np.zeros(DRAWN), power)
+        assert is_near(claimed + second.change > half, power)
 
 
 def test_what_is_detectable_also_counts() -> None:
     error, freedom = np.full(2, 1e-6), np.full(2, 8.0)
     least = np.array([0.02, 0.05])
     for power in POWERS:
-        assert detectable(error, error, freedom, least, power) == pytest.approx(least, rel=1e-3)
+        assert detectable(error, freedom, 1, least, power) == pytest.approx(least, rel=1e-3)
     unknown = np.array([np.nan])
     assert np.isinf(reach(unknown, np.array([5.0]), 1)).all()
-    assert np.isinf(detectable(unknown, unknown, np.array([5.0]), least[:1], 0.8)).all()
+    assert np.isinf(detectable(unknown, np.array([5.0]), 1, least[:1], 0.8)).all()
+    assert np.isinf(detectable(least[:1], unknown, 1, least[:1], 0.8)).all()
 
 
 @pytest.mark.parametrize(

@@ -116,26 +116,42 @@ def test_a_change_has_a_sign_and_says_which_rows_are_measured_and_gone() -> None
     assert found.gone.tolist() == [False, True, False, False]
 
 
-def _found(critical: float, freedom: float, power: float) -> float:
-    """Return the change, in errors, at which both errors' spreads are accounted for."""
-    found = critical
-    for _ in range(200):
-        spread = math.sqrt(1 + (critical**2 + found**2) / (2 * freedom))
-        found = critical + stats.norm.ppf(power) * spread / (1 - 1 / (4 * freedom))
-    return found
+@pytest.mark.parametrize("power", [0.8, 0.95])
+@pytest.mark.parametrize("figures", [1, 300])
+@pytest.mark.parametrize("freedom", [2.0, 5.0, 30.0])
+def test_the_change_that_is_found_allows_for_both_estimates_of_the_error(
+    power: float, figures: int, freedom: float
+) -> None:
+    """The share that is found, integrated over both estimates."""
+    grid = (np.arange(1500) + 0.5) / 1500
+    errors = np.sqrt(stats.chi2.ppf(grid, freedom) / freedom)
+    found = detectable(np.array([1.0]), np.array([freedom]), figures, np.zeros(1), power)
+    needed = stats.t.isf(estimates.FALSE_ALARMS / (2 * figures), freedom) * errors
+    share = special.ndtr(found * errors[:, np.newaxis] - needed).mean()
+    assert share == pytest.approx(power, abs=4e-4)
 
 
 @pytest.mark.parametrize("power", [0.8, 0.95])
-@pytest.mark.parametrize("freedom", [6.0, 16.0])
-@pytest.mark.parametrize("least", [0.0, 0.2])
-def test_the_change_that_is_found_follows_the_formula(
-    power: float, freedom: float, least: float
+def test_the_change_that_is_found_exceeds_the_least_that_counts_in_all_errors(
+    power: float,
 ) -> None:
-    error, reach = np.array([0.01]), np.array([0.05])
-    found = detectable(reach, error, np.array([freedom]), np.array([least]), power)
-    by_least = least + 0.01 * stats.t.isf(1 - power, freedom)
-    expected = max(0.01 * _found(5.0, freedom, power), by_least)
-    assert found == pytest.approx([expected], rel=2e-3)
+    freedom = np.array([6.0, 16.0])
+    found = detectable(np.array([0.01, 0.02]), freedom, 1, np.array([0.2, 0.4]), power)
+    expected = np.array([0.2, 0.4]) + np.array([0.01, 0.02]) * stats.t.isf(1 - power, freedom)
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("launches", [4, 12, 200])
+def test_fewer_launches_must_show_an_outlier_more_clearly(launches: int) -> None:
+    """All are at a distance of 1, but for one."""
+    usual = np.tile([-1.0, 1.0], launches // 2)
+    base, new = usual.copy(), usual.copy()
+    base[-1] = 9.0
+    limit = 1.4826 * stats.t.isf(stats.norm.sf(3.5), 0.37 * (2 * launches - 2))
+    assert (limit < 9.0) == (launches > 4)
+    found = estimate(base[np.newaxis], new[np.newaxis], np.array([NAN]), PRIOR)
+    assert found.base[0] == pytest.approx((min(9.0, limit) - 1) / launches)
+    assert found.new[0] == 0.0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What the estimates need of Student's t and of the gamma function, on arrays.
 
-The tests compare each function with SciPy's, which is too large a dependency for three of them.
+The tests compare each function with SciPy's, which is too large a dependency for these few.
 """
 
 import statistics
@@ -30,8 +30,27 @@ def t_quantile(freedom: ArrayLike, tail: float) -> Array:
     for _ in range(12):
         rest = _integral(r, each)
         r = r + rest / _density(r, each) * np.log(rest / wanted)
-    quantiles = np.sqrt(each * np.expm1(2 * r**2 / each))
-    return np.asarray(quantiles[places.reshape(given.shape)])
+    return np.asarray(_t_at(r, each)[places.reshape(given.shape)])
+
+
+def t_tail(freedom: Array, value: Array) -> Array:
+    """Return the probability that Student's t exceeds a value."""
+    r = np.sqrt(freedom / 2 * np.log1p(value**2 / freedom))
+    half = _integral(r, freedom) / _integral(np.zeros_like(freedom), freedom) / 2
+    return np.where(value < 0, 1 - half, half)
+
+
+def t_values(freedom: Array) -> tuple[Array, Array]:
+    """Return values and weights: a function's mean over Student's t is their weighted sum."""
+    freedom = freedom[..., np.newaxis]
+    x = _LENGTH / 2 * (1 + _NODES)
+    values, weights = _t_at(x, freedom), _density(x, freedom) * _WEIGHTS
+    weights = weights / weights.sum(axis=-1, keepdims=True) / 2
+    return np.concatenate([-values, values], axis=-1), np.concatenate([weights] * 2, axis=-1)
+
+
+def _t_at(r: Array, freedom: Array) -> Array:
+    return np.asarray(np.sqrt(freedom * np.expm1(2 * r**2 / freedom)))
 
 
 def _density(x: Array, freedom: Array) -> Array:
@@ -40,8 +59,8 @@ def _density(x: Array, freedom: Array) -> Array:
 
 
 def _integral(begin: Array, freedom: Array) -> Array:
-    x = begin[:, np.newaxis] + _LENGTH / 2 * (1 + _NODES)
-    return np.asarray(_LENGTH / 2 * _density(x, freedom[:, np.newaxis]) @ _WEIGHTS)
+    x = begin[..., np.newaxis] + _LENGTH / 2 * (1 + _NODES)
+    return np.asarray(_LENGTH / 2 * _density(x, freedom[..., np.newaxis]) @ _WEIGHTS)
 
 
 def digamma(x: ArrayLike) -> Array:

@@ -9,7 +9,8 @@ So a benchmark has one figure per launch, the median of its repetitions.
 *The change* is the difference of the sides' means. So the two figures that a comparison shows are
 the geometric means of the launches' figures, and the change is exactly new / base - 1. A launch
 that deviates from its side's median is first pulled in to LIMIT robust standard deviations, so that
-one outlier neither causes a change nor hides one.
+one outlier neither causes a change nor hides one. The fewer launches show that deviation, the wider
+is the limit (`_limit`): of three launches, two often agree by chance.
 
 *The spread between launches* has two parts: the error visible within a launch (`within`, the
 standard error of its median), and differences between processes, such as other memory and clocks.
@@ -44,7 +45,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from overlapbench.statistics.distributions import Array, digamma, t_quantile, trigamma
+from overlapbench.statistics.distributions import (
+    Array,
+    digamma,
+    t_quantile,
+    t_tail,
+    t_values,
+    trigamma,
+)
 
 Flags = NDArray[np.bool_]
 Figure = TypeVar("Figure", float, Array)  # of one row, or of many
@@ -56,6 +64,8 @@ PROMISED = 0.01
 LEAST_FLOOR = 0.02
 LIMIT = 3.5
 POWERS = (0.80, 0.95)  # with which a change is found whose size is reported
+_MOST_FOUND = 14.0  # the logarithm of a change that is found, in half intervals
+_NEARLY = 1 - 1e-9
 # Prior freedom above this would mean that all benchmarks are alike; they never are.
 _MOST_BORROWED = 8.0
 # Fewer benchmarks say too little about typical spreads.
@@ -137,10 +147,9 @@ def estimate(base: Array, new: Array, within: Array, known: Prior) -> Estimate:
     base_count, new_count = (np.isfinite(side).sum(axis=1) for side in (base, new))
     measured = (base_count > 0) & (new_count > 0)
     freedom = np.where(measured, base_count + new_count - 2.0, 0.0)
-    robust, _ = _moderate(
-        _robust_variance(base, new), _MAD_EFFICIENCY * freedom, within, measured, known
+    limit = _limit(
+        *_moderate(_robust_variance(base, new), _MAD_EFFICIENCY * freedom, within, measured, known)
     )
-    limit = LIMIT * np.sqrt(robust)
     base, new = _pull_in(base, limit), _pull_in(new, limit)
     with np.errstate(invalid="ignore", divide="ignore"):
         own = (_squares(base) + _squares(new)) / freedom
@@ -159,24 +168,43 @@ def reach(error: Array, freedom: Array, figures: int, false_alarms: float = FALS
     return np.where(np.isnan(half), np.inf, half)
 
 
-def detectable(reach: Array, error: Array, freedom: Array, least: Array, power: float) -> Array:
-    """Return the change that is found, that is, exceeds both `reach` and `least`, in such a share.
+def detectable(error: Array, freedom: Array, figures: int, least: Array, power: float) -> Array:
+    """Return the change that exceeds both its `reach` and `least` with probability `power`.
 
-    The share is at least so large. In units of the error, this is a quantile of the noncentral t
-    distribution, by the approximation of N. L. Johnson and B. L. Welch, "Applications of the
-    Non-Central t-Distribution", Biometrika 31 (1940). But both this comparison and the one that
-    finds the change estimate the error: each with a variance of 1 / (2 freedom), and 1 - 1 / (4
-    freedom) of it on average. That is exact for rows that borrow nothing; others vary less.
+    With a higher one where both matter. Infinite if the error is unknown.
     """
-    with np.errstate(invalid="ignore"):
-        critical, quantile = reach / error, statistics.NormalDist().inv_cdf(power)
-        found = critical
-        for _ in range(8):  # it appears on both sides; far fewer suffice
-            spread = np.sqrt(1 + (critical**2 + found**2) / (2 * freedom))
-            found = critical + quantile * spread / (1 - 1 / (4 * freedom))
-        by_least = least + error * t_quantile(freedom, 1 - power)
-        either = np.maximum(error * found, by_least)
+    each, places = np.unique(freedom, return_inverse=True)  # benchmarks have few different ones
+    critical = t_quantile(each, FALSE_ALARMS / (2 * figures))
+    by_reach = error * _found(critical, each, power)[places]
+    either = np.maximum(by_reach, least + error * t_quantile(freedom, 1 - power))
     return np.where(np.isnan(either), np.inf, either)
+
+
+def _found(critical: Array, freedom: Array, power: float) -> Array:
+    """Return the change, in errors, that exceeds `critical` errors with this probability.
+
+    This comparison and the one that finds the change estimate the error, each on its own, as s and
+    s'. (Exact for rows that borrow nothing; the estimates of others vary less.) So a change of
+    found s is found with the probability of z + found s > critical s', where z is normal. Here
+    w = s' / s is independent of s² + s'², so that z / sqrt(s² + s'²) is a Student's t with
+    2 freedom, over the root of 2; and sqrt(freedom) / 2 (1 / w - w) is one with freedom.
+    """
+    t, weights = t_values(2 * freedom)
+    freedom, critical = freedom[:, np.newaxis], critical[:, np.newaxis]
+
+    def is_low(found: Array) -> Flags:
+        x = np.clip(t / np.sqrt(2), -critical * _NEARLY, found * _NEARLY)
+        root = np.sqrt(found**2 + critical**2 - x**2)
+        w = (found**2 - x**2) / (found * critical + x * root)  # found - critical w = x sqrt(1 + w²)
+        shares = t_tail(freedom, np.sqrt(freedom) / 2 * (1 / w - w))
+        return np.asarray((weights * shares).sum(axis=1, keepdims=True) < power)
+
+    low, high = np.zeros_like(critical), np.full_like(critical, _MOST_FOUND)
+    for _ in range(40):
+        middle = (low + high) / 2
+        too_low = is_low(critical * np.exp(middle))
+        low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
+    return np.asarray((critical * np.exp(high))[:, 0])
 
 
 def fit_prior(variance: Array, freedom: Array, within: Array) -> Prior:
@@ -237,6 +265,11 @@ def _robust_variance(base: Array, new: Array) -> Array:
     """Return the squared median absolute deviation from the median of the same side."""
     distances = np.concatenate([np.abs(side - median(side)) for side in (base, new)], axis=1)
     return (_MAD_TO_DEVIATION * median(distances)[:, 0]) ** 2
+
+
+def _limit(variance: Array, freedom: Array) -> Array:
+    """Return what a launch exceeds as rarely as it does LIMIT deviations that are known."""
+    return np.sqrt(variance) * t_quantile(freedom, statistics.NormalDist().cdf(-LIMIT))
 
 
 def _pull_in(side: Array, limit: Array) -> Array:
