@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -218,11 +217,7 @@ def test_memory_is_less_than_the_file(tmp_path: Path) -> None:
     """Decoded as a whole, it would take eight times the file."""
     small, large = tmp_path / "small.json", tmp_path / "large.json"
     small.write_text(json.dumps([work(GEMM, 1, 1)]))
-    with large.open("w") as file:
-        file.writelines(
-            f"{'[' if i == 0 else ','}{text}\n" for i, text in enumerate(_many_events())
-        )
-        file.write("]")
+    traces.write_large(large, 20)
     used = peak_bytes(large) - peak_bytes(small)
     assert 0 < used < large.stat().st_size
 
@@ -237,13 +232,3 @@ def peak_bytes(trace: Path) -> int:
     command = [sys.executable, "-c", measure, *samples.PROGRAM[1:], "trace", str(trace)]
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
     return 1024 * int(run.stdout)
-
-
-def _many_events() -> Iterator[str]:
-    """Return 20 MB of events. A tenth are kernels and their calls."""
-    args = {"Input Dims": [[4096, 4096], [4096, 4096], []], "External id": 7, "Ev Idx": 9}
-    host = json.dumps(traces.event("cpu_op", "aten::mm", 1, 1, **args), indent=1)
-    for i in range(6000):
-        yield from [host] * 10
-        yield json.dumps(traces.call(i, 1, i))
-        yield json.dumps(work(GEMM, 5 * i + 2, 3, correlation=i))

@@ -1,7 +1,13 @@
-"""Small made-up traces, as PyTorch's profiler, nsys and overlapbench write them."""
+"""Small made-up traces, as PyTorch's profiler, nsys and overlapbench write them, and a large one.
+
+    python tests/tools/traces.py FILE MIB
+
+writes the trace that docs/timelines.md gives the memory of.
+"""
 
 import json
 import sqlite3
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -198,3 +204,23 @@ def kernel(
 ) -> str:
     values = f"{begin}, {end}, 0, {stream}, {call}, {process * PROCESS}, {name}"
     return f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({values})"
+
+
+def write_large(path: Path, mebibytes: int) -> None:
+    """Write so much text of PyTorch's events: kernels, a call for each, and ten host operators."""
+    args = {"Input Dims": [[4096, 4096], [4096, 4096], []], "External id": 7, "Ev Idx": 9}
+    host = json.dumps(event("cpu_op", "aten::mm", 1, 1, **args), indent=1)
+    with path.open("w") as file:
+        file.write(f"[{host}")
+        written = kernels = 0
+        while written < mebibytes << 20:
+            launch, run = call(kernels, 1, kernels), work(GEMM, 5 * kernels + 2, 3)
+            run["args"]["correlation"] = kernels
+            group = "".join(f",{one}\n" for one in (*[host] * 10, *map(json.dumps, (launch, run))))
+            written += file.write(group)
+            kernels += 1
+        file.write("]")
+
+
+if __name__ == "__main__":
+    write_large(Path(sys.argv[1]), int(sys.argv[2]))
