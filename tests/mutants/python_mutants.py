@@ -103,14 +103,14 @@ def undecorated(text: str) -> str:
     return "".join(lines)
 
 
-def lay_out(root: Path, place: Path, tests: str = "") -> None:
+def lay_out(root: Path, place: Path, patterns: Sequence[str] = (), tests: str = "") -> None:
     """Make the folder that mutmut works in; it runs the tests in mutants/, beside the mutants."""
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(root / "tools", place / "src", ignore=shutil.ignore_patterns("__pycache__"))
     for path in (place / "src").rglob("*.py"):
         path.write_text(undecorated(path.read_text(encoding="utf-8")), encoding="utf-8")
     settings = (root / "pyproject.toml").read_text(encoding="utf-8")
-    (place / "pyproject.toml").write_text(with_tests(settings, tests), encoding="utf-8")
+    (place / "pyproject.toml").write_text(settings_for(settings, patterns, tests), "utf-8")
     tree = place / "mutants"
     tree.mkdir()
     (tree / "tools").symlink_to("src")
@@ -119,14 +119,19 @@ def lay_out(root: Path, place: Path, tests: str = "") -> None:
             (tree / path.name).symlink_to(path)
 
 
-def with_tests(settings: str, regex: str) -> str:
-    """Leave out of [tool.mutmut] the test files whose names do not match."""
+def settings_for(settings: str, patterns: Sequence[str], tests: str) -> str:
+    """Leave out of [tool.mutmut] the modules and test files that are not asked for."""
 
     def keeps(line: str) -> bool:
         file = re.fullmatch(r' *"tests/tools/(\w+)\.py",\n', line)
-        return file is None or bool(re.search(regex, file[1]))
+        return file is None or bool(re.search(tests, file[1]))
 
-    return "".join(filter(keeps, settings.splitlines(keepends=True)))
+    kept = "".join(filter(keeps, settings.splitlines(keepends=True)))
+    if not patterns:
+        return kept
+    modules = [re.split(r"\.x[_ǁ]|\*|\?", one)[0].rstrip(".") for one in (_FIRST, *patterns)]
+    files = [f'"src/{module.replace(".", "/")}*"' for module in modules]
+    return re.sub(r"only_mutate = \[[^]]*\]", f"only_mutate = [{', '.join(files)}]", kept)
 
 
 def mutmut(place: Path, *arguments: str) -> str:
@@ -183,7 +188,7 @@ def _area(name: str) -> str:
 def try_all(
     place: Path, patterns: Sequence[str], sample: int, seed: int, tests: str = ""
 ) -> dict[str, str]:
-    lay_out(ROOT, place, tests)
+    lay_out(ROOT, place, patterns, tests)
     mutmut(place, "run", _FIRST)  # makes all mutants, and notes which test reaches which function
     names = list(read_verdicts(mutmut(place, "results", "--all", "true")))
     chosen = choose(names, patterns, sample, seed)

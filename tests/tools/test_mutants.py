@@ -364,23 +364,19 @@ def test_mutants_are_made_of_a_copy_beside_the_tree(tmp_path: Path) -> None:
     assert (place / "mutants" / "tests" / "test_a.py").is_file()
 
 
-def test_only_test_files_with_the_chosen_names_are_run() -> None:
-    settings = """only_mutate = ["src/a.py"]
-pytest_add_cli_args_test_selection = [
-    "tests/tools/test_one.py",
-    "tests/tools/test_other.py",
-]
-pytest_add_cli_args = [
-    "--deselect=tests/tools/test_other.py::test_slow",
-]
-"""
-    assert python_mutants.with_tests(settings, "") == settings
-    chosen = python_mutants.with_tests(settings, "test_one|no")
-    assert chosen == settings.replace('    "tests/tools/test_other.py",\n', "")
+def test_only_chosen_modules_are_mutated_and_only_chosen_test_files_run() -> None:
     given = (mutants.ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    few = tomllib.loads(python_mutants.with_tests(given, "^test_tune$"))["tool"]["mutmut"]
-    assert few.pop("pytest_add_cli_args_test_selection") == ["tests/tools/test_tune.py"]
-    assert few.items() <= MUTMUT.items()
+    assert python_mutants.settings_for(given, [], "") == given
+    patterns = ["overlapbench.tune.*", "overlapbench.judge.side.x_*_1"]
+    few = tomllib.loads(python_mutants.settings_for(given, patterns, "^test_tune$|no"))
+    chosen = few["tool"]["mutmut"]
+    assert chosen.pop("only_mutate") == [
+        "src/overlapbench/reading/names*",  # of the first mutant
+        "src/overlapbench/tune*",
+        "src/overlapbench/judge/side*",
+    ]
+    assert chosen.pop("pytest_add_cli_args_test_selection") == ["tests/tools/test_tune.py"]
+    assert chosen.items() <= MUTMUT.items()
 
 
 def test_a_sample_of_a_module_depends_on_that_module_and_the_seed_alone() -> None:
