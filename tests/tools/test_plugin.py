@@ -56,6 +56,8 @@ def test_a_row_is_named_after_its_test() -> None:
         "test": "test_a.test_2_lanes",
         "case": "a-b-c-d-e-f",
     }
+    plain: Any = SimpleNamespace(originalname="test_b", parent=None, callspec=SimpleNamespace())
+    assert pytest_plugin._named_after(plain) == {"name": "B", "test": "test_b"}
     assert named("test_a.py", "test_é") == {"name": "Test", "test": "test_a.test_é"}
 
 

@@ -147,6 +147,11 @@ def test_tiles_leave_the_rest_of_a_new_matrix_zero(calls: Calls) -> None:
             "grid is (3, 1), must be two whole numbers from 1 to 2",
         ),
         (
+            lambda: kernels.grid_gemm(SQUARE, SQUARE, (1, 32769), "full"),
+            ValueError,
+            "grid is (1, 32769), must be two whole numbers from 1 to 32768",
+        ),
+        (
             lambda: kernels.grid_gemm(SQUARE, SQUARE, (1.0, 1)),  # type: ignore[arg-type]
             ValueError,
             "grid is (1.0, 1), must be two whole numbers from 1 to 2",

@@ -105,23 +105,97 @@ def test_without_pythons_headers_calls_go_through_torch_ops(
     assert "torch_calls.cc" not in (tmp_path / "arguments").read_text()
 
 
+def test_the_compiler_is_told_all_that_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = stand_in("2.11.0", tmp_path)
+    monkeypatch.setenv("CXX", "my c++ -x")
+    monkeypatch.setattr(torch_operators, "_python_headers", lambda: Path("/headers"))
+    package, sources = tmp_path / "torch", [Path("/s/a.cc"), Path("/s/b.cc")]
+    command = torch_operators._compile_command(torch, sources, Path("/k/kernels.so"))
+    assert command == [
+        *("my", "c++", "-x", "-std=c++20", "-O2", "-shared", "-fPIC"),
+        *("-isystem", f"{package}/include"),
+        *("-isystem", f"{package}/include/torch/csrc/api/include", "-isystem", "/headers"),
+        *("-I/s", "/s/a.cc", "/s/b.cc", "/k/kernels.so", "-Wl,-rpath,/k", f"-L{package}/lib"),
+        *("-ltorch_python", "-ltorch_cuda", "-ltorch_cpu", "-lc10"),
+    ]
+    for unset in ("", None):
+        if unset is None:
+            monkeypatch.delenv("CXX")
+        else:
+            monkeypatch.setenv("CXX", unset)
+        assert torch_operators._compile_command(torch, sources, Path("/k"))[0] == "c++"
+
+
+def test_what_is_compiled_is_kept_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert torch_operators._cache() == Path("/cache/overlapbench")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for unset in ("", None):
+        if unset is None:
+            monkeypatch.delenv("XDG_CACHE_HOME")
+        else:
+            monkeypatch.setenv("XDG_CACHE_HOME", unset)
+        assert torch_operators._cache() == tmp_path / ".cache/overlapbench"
+
+
+def test_whatever_changes_the_operators_changes_their_name(tmp_path: Path) -> None:
+    source = tmp_path / "a.cc"
+    source.write_text("int a;")
+    torch = stand_in("2.11.0", tmp_path)
+    first = torch_operators._fingerprint(torch, [source], ["c++"])
+    assert len(first) == 16
+    assert first == torch_operators._fingerprint(torch, [source], ["c++"])
+    others = {
+        torch_operators._fingerprint(torch, [source], ["clang"]),
+        torch_operators._fingerprint(stand_in("2.12.0", tmp_path), [source], ["c++"]),
+    }
+    source.write_text("int b;")
+    others.add(torch_operators._fingerprint(torch, [source], ["c++"]))
+    assert len({first, *others}) == 4
+
+
+def test_compiling_is_announced_beside_the_output_and_has_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = tmp_path / "cache/operators.so"
+    script = 'for o; do :; done; echo "$@" >"$o"'
+    torch_operators._compile([compiler(tmp_path, script), "-x"], built)
+    assert built.read_text().startswith("-x -o ")
+    assert capsys.readouterr() == ("", "compiling overlapbench's operators for PyTorch\n")
+    assert [file.name for file in built.parent.iterdir()] == ["operators.so"]
+    monkeypatch.setattr(torch_operators, "_TIMEOUT_S", 0.05)
+    slow = compiler(tmp_path, "exec sleep 60")
+    with pytest.raises(KernelsError) as raised:
+        torch_operators._compile([slow], built)
+    assert str(raised.value) == f"{slow} took more than 0.05 s to compile the operators"
+    silent = compiler(tmp_path, "exit 1")
+    monkeypatch.setattr(torch_operators, "_TIMEOUT_S", 60)
+    with pytest.raises(KernelsError) as raised:
+        torch_operators._compile([silent], built)
+    assert str(raised.value) == f"{silent} could not compile the operators: no message"
+
+
 def called_by(compiling: bool, refuses: bool) -> list[str]:
     """Return who computes gelu and softmax: torch.ops, or the direct calls."""
 
     def named(by: str) -> SimpleNamespace:
         refused = refuses and by == "direct"
         return SimpleNamespace(
-            gelu=lambda x, form: NotImplemented if refused else f"{by} {form}",
-            softmax=lambda x: NotImplemented if refused else by,
+            gelu=lambda x, form: NotImplemented if refused else f"{by} {x} {form}",
+            softmax=lambda x: NotImplemented if refused else f"{by} {x}",
         )
 
     operators = torch_operators._direct(lambda: compiling, named("by name"), named("direct"))
-    return [operators.gelu(0), operators.gelu(0, "erf"), operators.softmax(0)]
+    return [operators.gelu("x"), operators.gelu("y", "erf"), operators.softmax("z")]
 
 
 def test_calls_are_direct_unless_pytorch_must_see_them() -> None:
-    by_name = ["by name tanh", "by name erf", "by name"]
-    assert called_by(compiling=False, refuses=False) == ["direct tanh", "direct erf", "direct"]
+    by_name, direct = ([f"{by} x tanh", f"{by} y erf", f"{by} z"] for by in ("by name", "direct"))
+    assert called_by(compiling=False, refuses=False) == direct
     assert called_by(compiling=True, refuses=False) == by_name
     assert called_by(compiling=False, refuses=True) == by_name
 

@@ -247,6 +247,9 @@ def test_mpirun_starts_a_placeholder_for_each_rank(
     path, words = (tmp_path / "log").read_text().splitlines()
     assert path == f"{Path(ranks.__file__).parents[1]}{os.pathsep}/mine"
     module = "overlapbench.measurement.ranks"
+    monkeypatch.delenv("PYTHONPATH")
+    assert ranks._start_placeholders(tmp_path, 3).wait(60) == 0
+    assert (tmp_path / "log").read_text().splitlines()[0] == str(Path(ranks.__file__).parents[1])
     assert words == f"--quiet --host localhost:3 -n 3 {sys.executable} -m {module} {tmp_path}"
 
 
