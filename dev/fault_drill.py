@@ -6,7 +6,8 @@
     dev/fault_drill.py --list --filter 'kill|stop'
     dev/fault_drill.py --ends --list
     dev/fault_drill.py --backend cuda --filter transport:
-    dev/fault_drill.py --backend cuda --share-gpu --filter 'transport:(copy|sm_)'
+    dev/fault_drill.py --backend cuda --share-gpu \\
+        --filter 'transport:(copy|sm_)'
 
 Each drill is one job of real ranks. A fault strikes it in a phase (docs/faults.md): a process is
 killed or freezes, a disk fills up, a result is corrupted. The drill then compares the time to the

@@ -2,7 +2,8 @@
 """Count how often the gate is right on this machine: gates whose outcome is known.
 
     dev/gate_trials.py --command './bench' -- --benchmark_filter=Compute
-    dev/gate_trials.py --command './bench' --slower 'Compute/Gemm/.*grid:16x16/work:tile=3,5'
+    dev/gate_trials.py --command './bench' \\
+        --slower 'Compute/Gemm/.*grid:16x16/work:tile=3,5'
 
 A build against itself must pass. A build in which --inject_delay slows one benchmark must fail and
 name only that benchmark. How often the gate is right shows how far it can be trusted on this
@@ -26,7 +27,9 @@ from overlapbench.cli import gate
 from overlapbench.cli.command_line import (
     exit_if_terminated,
     manual_parser,
+    number_from,
     refuse,
+    say,
     split_at_dashes,
 )
 from overlapbench.grouping import grouped
@@ -147,18 +150,19 @@ def make_parser() -> argparse.ArgumentParser:
     parser = manual_parser("gate_trials", __doc__)
     add = parser.add_argument
     add("--command", required=True, metavar="COMMAND")
-    gate.add_number(parser, "--gates", 20, "gates of the command against itself")
+    text = "gates of the command against itself (default 20)"
+    add("--gates", type=number_from(1), default=20, metavar="N", help=text)
     text = "also gate with the matching benchmark slowed by each percentage; repeatable"
     percents = "REGEX=PERCENT,..."
     add("--slower", action="append", default=[], type=_slower, metavar=percents, help=text)
-    gate.add_number(parser, "--minutes", 24 * 60, "minutes after which no new gate starts")
+    text = "minutes after which no new gate starts (default 1440)"
+    add("--minutes", type=number_from(1), default=24 * 60, metavar="N", help=text)
     add("-o", "--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
-    gate.add_launching(parser, 5)
+    gate.add_launching(parser, 5, gate.LEAST_LAUNCHES)
     return parser
 
 
 def run(options: argparse.Namespace) -> int:
-    gate.require_launches(options)
     if options.output:
         require_file(options.output)
     started = time.monotonic()
@@ -168,11 +172,11 @@ def run(options: argparse.Namespace) -> int:
     ended: list[Ended] = []
     for number, trial in enumerate(planned, 1):
         if time.monotonic() - started > 60 * options.minutes:
-            gate.say(f"{len(planned) - len(ended)} gates skipped: --minutes are over")
+            say(f"{len(planned) - len(ended)} gates skipped: --minutes are over")
             break
-        gate.say(f"gate {number} of {len(planned)}: {trial}")
+        say(f"gate {number} of {len(planned)}: {trial}")
         ended.append(Ended.of(trial, _gate_on(trial, options)))
-        gate.say(f"  {ended[-1]}")
+        say(f"  {ended[-1]}")
     text = table(ended)
     deliver(text, {options.output: text.encode()} if options.output else {})
     return OK if all(one.right for one in ended) else REGRESSION
@@ -186,7 +190,7 @@ def _gate_on(trial: Trial, options: argparse.Namespace) -> Comparison:
         # A second measurement may have only other benchmarks: the program would refuse the delay.
         return runner.launch(side if trial.concerns(names) else BASE, number, names)
 
-    return Session(measure, options.launches, say=gate.say).run()
+    return Session(measure, options.launches, say=say).run()
 
 
 if __name__ == "__main__":

@@ -2,16 +2,17 @@
 """Measure what more ranks cost the suite itself, and predict the cost of many.
 
     dev/rank_scaling.py
-    dev/rank_scaling.py --ranks 2,4,8,16 --binary build/host/overlapbench --json scaling.json
+    dev/rank_scaling.py --ranks 2,4,8,16 --binary build/host/overlapbench \\
+        --json scaling.json
 
 Starts ranks of the host backend on this machine. The only benchmark is an all-reduce of a few
 kilobytes. There are four runs: startup only (the list of benchmarks), a few rows, many rows, and
 rows of many samples. Their differences give:
 
-  start        starting and ending: MPI, clocks, flags, devices
-  sample       one sample: meeting, agreeing on its times, and the all-reduce itself
-  row          one row without its samples: agreeing on the next benchmark and on validity
-  resident     the largest rank's memory at the last row
+- start: starting and ending: MPI, clocks, flags, devices
+- sample: one sample: meeting, agreeing on its times, and the all-reduce itself
+- row: one row without its samples: agreeing on the next benchmark and on validity
+- resident: the largest rank's memory at the last row
 
 With more ranks than cores, wall-clock times mostly show ranks that wait for a core. Costs are
 therefore also given as CPU time per rank. That is an upper bound for a rank with a core of its own,

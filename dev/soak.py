@@ -2,7 +2,8 @@
 """Run benchmarks for a long time, and check that the ranks' resources do not grow.
 
     dev/soak.py --minutes 60
-    dev/soak.py --iterations 10000 -- ./bench --backend=host --benchmark_filter=Overlap/AllReduce
+    dev/soak.py --iterations 10000 -- ./bench --backend=host \\
+        --benchmark_filter=Overlap/AllReduce
     dev/soak.py --read resources.csv
 
 Starts the command (default ./bench) repeatedly, each time with --resources_out and

@@ -10,8 +10,9 @@ import pytest
 import samples
 from overlapbench.reading.result import parse_result
 from overlapbench.view import theme
-from overlapbench.view.chart import CHARTS, MOST_ROWS, Chart, draw_charts
-from overlapbench.view.picture import pictures
+from overlapbench.view.chart import CHARTS, MOST_ROWS, draw_charts
+from overlapbench.view.page import pictures
+from overlapbench.view.vega import Drawing
 from samples import Json
 
 CELLS = {"pairs", "partition", "matrix"}  # charts of cells, which have no points and no lines
@@ -19,23 +20,23 @@ STACKS = {"attribution", "steps", "priority"}  # charts of bars, likewise withou
 PAIR = "AllToAll+Gemm/bytes:67108864/n:4096"
 
 
-def draw(*documents: Json, title: str = "") -> dict[str, Chart]:
+def draw(*documents: Json, title: str = "") -> dict[str, Drawing]:
     """Draw documents as files named run0, run1, ..., and return the charts by name."""
     results = [
         parse_result(f"run{index}.json", json.dumps(document))
         for index, document in enumerate(documents)
     ]
-    return {chart.kind.name: chart for chart in draw_charts(results, title)}
+    return {chart.name: chart for chart in draw_charts(results, title)}
 
 
 @functools.cache
-def full_charts(intervals: bool = False) -> dict[str, Chart]:
+def full_charts(intervals: bool = False) -> dict[str, Drawing]:
     """Draw a whole run, once."""
     document = samples.document(samples.full_run())
     return draw(samples.with_intervals(document) if intervals else document)
 
 
-def records(chart: Chart, with_key: str) -> list[Json]:
+def records(chart: Drawing, with_key: str) -> list[Json]:
     """Return the distinct data of a specification that have a key."""
     unique = {
         json.dumps(one, sort_keys=True): one for one in data_of(chart.spec) if with_key in one
@@ -54,7 +55,7 @@ def data_of(node: object) -> Iterator[Json]:
             yield from data_of(node.get(key))
 
 
-def subtitle(chart: Chart) -> str:
+def subtitle(chart: Drawing) -> str:
     lines = chart.spec["title"]["subtitle"]
     assert isinstance(lines, list)
     return "\n".join(lines)

@@ -17,7 +17,7 @@ import launches
 import samples
 from comparing import SLOW, A, B, Capture, one, run, sides
 from launches import NAMES
-from overlapbench.cli.judging import FORMATS
+from overlapbench.view.comparison import FORMATS
 
 
 def test_explain_shows_samples_test_and_floor(tmp_path: Path, capsys: Capture) -> None:

@@ -13,12 +13,13 @@ from overlapbench.judge.side import Benchmark, Side
 from overlapbench.judge.verdicts import OK, REGRESSION, UNDECIDED, Comparison, Row
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import stored_table
-from overlapbench.view.comparison import explain, format_table
-from overlapbench.view.comparison_formats import (
+from overlapbench.view.comparison import (
+    explain,
     format_github,
     format_json,
     format_junit,
     format_markdown,
+    format_table,
 )
 from overlapbench.view.console import Screen
 

@@ -404,9 +404,7 @@ def sides_of(name: str, change: Change = lambda document: None) -> tuple[str, st
     other = samples.overlap("AllReduce+Gemm/bytes:4/n:64")  # shares no axis, so that all are named
     document = samples.document([samples.overlap(name), other])
     change(document)
-    (chart,) = (
-        chart for chart in draw_charts([parsed(document)], "") if chart.kind.name == "pairs"
-    )
+    (chart,) = (chart for chart in draw_charts([parsed(document)], "") if chart.name == "pairs")
     cells = chart.spec["data"]["values"]
     cell = next(cell for cell in cells if cell["name"] == f"Overlap/{name}")
     return cell["across"], cell["down"]

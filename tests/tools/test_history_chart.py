@@ -14,7 +14,8 @@ from overlapbench.judge.history import Machine
 from overlapbench.judge.series import Found, find_changes
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME, stored_table
-from overlapbench.view.history_chart import MOST_PANELS, draw_trend
+from overlapbench.view.history import MOST_PANELS, draw_trend
+from samples import Json
 
 Capture = pytest.CaptureFixture[str]
 TIME_MS = stored_table().counters[TIME]
@@ -63,6 +64,34 @@ def test_changes_are_listed_where_they_were_made(folder: Path, capsys: Capture) 
             last, first = map(histories.revision, (start - 1, start))
             assert re.search(rf"between {last} \(\S+Z\) and {first} \(", told), name
     assert "3 changes in 3 series" in text
+
+
+def printed(capsys: Capture, *words: str) -> Json:
+    capsys.readouterr()
+    assert history.main([*words, "--json"]) == 0
+    document: Json = json.loads(capsys.readouterr().out)
+    assert document["overlapbench_history"] == "1"
+    return document
+
+
+def test_runs_and_changes_are_printed_as_json(folder: Path, capsys: Capture) -> None:
+    runs = printed(capsys, "list", "--since", "2026-04-01")["runs"]
+    assert {run["machine"]["backend"] for run in runs} == {"host"}
+    assert all(run["date"] >= "2026-04-01" for run in runs)
+    document = printed(capsys, "changes")
+    assert (document["metric"], document["inconclusive"]) == ("time", [])
+    told = [
+        (one["verdict"], one["change"] > 0, one["last"]["revision"], one["first"]["revision"])
+        for one in document["changes"]
+    ]
+    worse = {"worse": True, "better": False}
+    starts = [start for steps in histories.EXAMPLE.values() for start in steps]
+    assert [(last, first) for *_, last, first in told] == [
+        (histories.revision(start - 1), histories.revision(start)) for start in starts
+    ]
+    assert all(rises == worse[verdict] for verdict, rises, *_ in told)
+    short = printed(capsys, "changes", "--since", "2026-04-20")
+    assert (short["changes"], len(short["inconclusive"])) == ([], 3)
 
 
 def test_a_history_that_is_too_short_says_so(folder: Path, capsys: Capture) -> None:

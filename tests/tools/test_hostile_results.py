@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import samples
 from overlapbench.cli import chart, history
 from overlapbench.cli import compare as benchmark_compare
-from overlapbench.cli.judging import FORMATS
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import Comparison, compare_sides
 from overlapbench.reading.launch import parse_launch
+from overlapbench.view.comparison import FORMATS
 
 Capture = pytest.CaptureFixture[str]
 A = samples.row("Compute/Gemm/n:1")

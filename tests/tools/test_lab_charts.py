@@ -6,12 +6,12 @@ import pytest
 
 import samples
 import test_chart
-from overlapbench.view.chart import Chart
+from overlapbench.view.vega import Drawing
 from samples import Json
 from test_chart import records
 
 
-def draw(name: str, *documents: Json) -> Chart:
+def draw(name: str, *documents: Json) -> Drawing:
     return test_chart.draw(*documents)[name]
 
 
@@ -20,7 +20,7 @@ def drawn(name: str, rows: Sequence[Json], with_key: str) -> list[Json]:
     return records(draw(name, samples.document(rows)), with_key)
 
 
-def panel_titles(chart: Chart) -> list[str]:
+def panel_titles(chart: Drawing) -> list[str]:
     return [" ".join(panel["title"]["text"]) for panel in chart.spec["concat"]]
 
 
@@ -230,13 +230,10 @@ def test_shares_are_stacked_to_the_excess() -> None:
         causes = ("by_sm", "by_hbm", "by_l2", "by_clock", "residual")
         assert [part["share"] for part in mine] == [row[cause] for cause in causes]
         excess = row["slowdown"] - 1
-        assert sum(part["to"] - part["from"] for part in mine) == pytest.approx(excess)
-        for part in mine:
-            assert part["to"] - part["from"] == pytest.approx(part["share"] * excess)
-        for sign in (1, -1):  # each next part begins where the last of its sign ended
-            side = [part for part in mine if (part["share"] >= 0) == (sign > 0)]
-            ends = [0.0, *(part["to"] for part in side)]
-            assert [part["from"] for part in side] == ends[:-1]
+        assert sum(part["adds"] for part in mine) == pytest.approx(excess)
+        for place, part in enumerate(mine):  # Vega-Lite stacks them in this order
+            assert part["adds"] == pytest.approx(part["share"] * excess)
+            assert part["place"] == place
 
 
 def test_the_late_start_of_a_side_is_a_part_where_it_was_measured() -> None:

@@ -24,8 +24,8 @@ import histories
 import samples
 import stand_ins
 import traces
+from overlapbench.cli.command_line import fitted
 from overlapbench.cli.commands import COMMANDS, load
-from overlapbench.cli.manual import fitted
 from overlapbench.tune import report as tune
 
 ROOT = samples.TOOLS.parent
@@ -203,37 +203,30 @@ def test_the_help_of_run_fits(folder: Path) -> None:
 
 MANUAL = """What it does.
 
-    tools/it.py --first 'one word' --second -- --third=3 word
-    tools/it.py
+    tools/it.py --first 'one word' --second \\
+        -- --third=3 word
 
 - `first` is an item that
   goes on
 - `second` is none
+
 Prose that goes
 on.
-
-    fits    a row that
-            goes on
 """
 NARROW = """What it does.
 
-    tools/it.py \\
-        --first 'one word' \\
-        --second \\
+    tools/it.py --first 'one word' --second \\
         -- --third=3 word
-    tools/it.py
 
-- `first` is an item that
-  goes on
+- `first` is an item
+  that goes on
 - `second` is none
-Prose that goes on.
 
-    fits    a row that goes
-            on"""
+Prose that goes on."""
 
 
 def test_lines_of_manuals_are_broken_where_they_may_be() -> None:
-    assert fitted(MANUAL, 29) == NARROW
+    assert fitted(MANUAL, 20) == NARROW
 
 
 def test_on_a_wide_screen_manuals_have_lines_that_are_easily_read() -> None:

@@ -6,7 +6,7 @@ import samples
 from overlapbench.reading.result import Row, parse_result
 from overlapbench.view.chart import draw_charts
 from overlapbench.view.charts.training import MLP
-from overlapbench.view.picture import pictures
+from overlapbench.view.page import pictures
 from samples import Json
 from test_chart import draw, records
 

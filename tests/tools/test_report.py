@@ -30,10 +30,10 @@ from overlapbench.reading.launch import read_launches
 from overlapbench.reading.names import family_of
 from overlapbench.reading.result import parse_result
 from overlapbench.view.chart import CHARTS
-from overlapbench.view.page import charts_script, render_page, vega_libraries
+from overlapbench.view.charts.finish import KNEE_MEANING
+from overlapbench.view.page import inserted, render_page, vega_libraries
 from overlapbench.view.report.runs import LARGEST_ROWS, merge_launches, read_runs
 from overlapbench.view.report.tables import figure, measured
-from overlapbench.view.series import KNEE_MEANING
 from overlapbench.view.vega import VERSION
 
 REPOSITORY = Path(__file__).parents[2]
@@ -278,7 +278,7 @@ def test_a_page_of_charts_names_untrusted_rows() -> None:
     assert line == f"Figures of {results[0].label} are those of a CPU and its MPI; they"
     rows = re.findall(r"<tr><td>(.*)</td><td>(.*)</td><td>(.*)</td></tr>", page)
     assert rows == [(results[0].rows[0].file, COMM, "invalid: &lt;lost&gt;")]
-    assert f"<script>{charts_script()}</script>" in page
+    assert f"<script>{inserted('charts.js')}</script>" in page
     assert [text for text in ("load_avg", "caches", "executable") if f">{text}<" in page] == []
     first, second = (page.index(f'<th scope="row">{key}<') for key in ("backend", "date"))
     assert first < second

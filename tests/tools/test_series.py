@@ -8,15 +8,19 @@ from hypothesis import strategies as st
 
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import Row
+from overlapbench.view.charts.finish import KNEE_RISE, knee
 from overlapbench.view.charts.naming import (
+    binary_size,
     by_file,
     by_order,
     by_workload,
+    describe,
     named,
+    shared_axes,
     together,
     where_several,
 )
-from overlapbench.view.series import KNEE_RISE, binary_size, describe, grid_of, knee, shared_axes
+from overlapbench.view.charts.pairs import grid_of
 
 
 @pytest.mark.parametrize(

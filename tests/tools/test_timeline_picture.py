@@ -16,9 +16,16 @@ from overlapbench.traces.files import read_rows
 from overlapbench.traces.model import Class, Span
 from overlapbench.traces.rules import Rules
 from overlapbench.view import theme
-from overlapbench.view.bars import MOST_BARS, merged, with_strokes
 from overlapbench.view.timeline import Bar, Lane, Timeline, make_timelines
-from overlapbench.view.timeline_picture import BELOW, BESIDE, Layout, draw_timelines
+from overlapbench.view.timeline_picture import (
+    BELOW,
+    BESIDE,
+    MOST_BARS,
+    Layout,
+    draw_timelines,
+    merged,
+    with_strokes,
+)
 from test_timeline import STEP
 from traces import COPY, GEMM, ROW, Json, done, kineto, recorded, waits
 from traces import work as kernel_of

@@ -139,6 +139,25 @@ def test_the_json_has_every_figure(tmp_path: Path) -> None:
     assert one["pct"]["idle_host"] > 0
 
 
+def test_json_is_printed_or_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = traces.write(tmp_path / "a.json", kineto(everything()))
+    out = tmp_path / "out.json"
+    assert run(path, "-o", out) == 0
+    assert capsys.readouterr().out.startswith("T is ")
+    assert run(path, "--json") == 0
+    assert capsys.readouterr().out == out.read_text()
+    assert run(path, "--json", out) == 0  # again
+    capsys.readouterr()
+    assert "the name must end in .json" in refusal(capsys, path, "-o", tmp_path / "out.txt")
+
+
+def test_a_trace_behind_json_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = (traces.write(tmp_path / name, kineto(everything())) for name in ("1", "2"))
+    before = one.read_bytes()
+    assert "write --json last to print" in refusal(capsys, "--json", one, two)
+    assert one.read_bytes() == before
+
+
 def test_classes_are_changed_on_the_command_line_and_in_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

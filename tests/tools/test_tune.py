@@ -24,7 +24,7 @@ from overlapbench.reading.launch import Launch, parse_launch
 from overlapbench.tune.advice import advise
 from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes
 from overlapbench.tune.study import Gain, compare_rows
-from overlapbench.view.report.tuned import read_tuned
+from overlapbench.view.report.runs import read_tuned
 from simulated_pairs import Machine
 
 PROGRAM = f"{sys.executable} {simulated_bench.__file__} --no-build"
@@ -49,6 +49,9 @@ def test_the_best_is_found_confirmed_and_explained(
     tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "tuned.json"
+    assert run("A+B", "--json", "-o", out, "--", "--seed=11") == 0
+    document = json.loads(out.read_text())
+    assert json.loads(capsys.readouterr().out) == document
     assert run("A+B", "--output", out, "--", "--seed=11") == 0
     document = json.loads(out.read_text())
     (pair,) = document["pairs"]

@@ -59,6 +59,12 @@ def numerically(path: str) -> tuple[str, ...]:
     return *(part.zfill(most_digits) if part.isdecimal() else part for part in parts), path
 
 
+def require_ending(path: Path, endings: Collection[str]) -> None:
+    """Refuse a file name whose ending does not tell one of the known formats."""
+    if path.suffix not in endings:
+        raise ResultError(f"-o {path}: the name must end in {', '.join(endings)}")
+
+
 def require_file(path: Path, inputs: Iterable[str | Path] = ()) -> None:
     """Refuse an unwritable file, or one that is an input, before anything is measured."""
     require_no_input([path], inputs)

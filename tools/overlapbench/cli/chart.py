@@ -1,7 +1,8 @@
 """Draw charts of overlapbench results: what overlap costs, and what it hides.
 
     overlapbench chart result.json -o charts
-    overlapbench chart before.json after.json -o charts --title 'Driver 570 and 580'
+    overlapbench chart before.json after.json -o charts \\
+        --title 'Driver 570 and 580'
     overlapbench run --benchmark_format=json | overlapbench chart - -o charts
 
 A result is the output of `overlapbench run --benchmark_out=result.json`. `-` is standard input, and
@@ -22,10 +23,10 @@ from pathlib import Path
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.output import print_text, replace_files, require_no_input
 from overlapbench.reading.result import Result, ResultError, State, read_results
-from overlapbench.view.chart import CHARTS, Chart, draw_charts
+from overlapbench.view.chart import CHARTS, draw_charts
 from overlapbench.view.charts.records import kind_of
-from overlapbench.view.page import render_page
-from overlapbench.view.picture import pictures
+from overlapbench.view.page import pictures, render_page
+from overlapbench.view.vega import Drawing
 
 _PAGE = "index.html"
 
@@ -59,7 +60,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
 
 
 def _report(
-    directory: Path, files: Iterable[str], results: Sequence[Result], charts: Sequence[Chart]
+    directory: Path, files: Iterable[str], results: Sequence[Result], charts: Sequence[Drawing]
 ) -> Iterator[str]:
     yield f"wrote {', '.join(sorted(files))} to {directory}"
     rows = [row for result in results for row in result.rows]
@@ -75,7 +76,7 @@ def _report(
             yield f"not to be trusted: {row.file}: {row.name}: {row.problem}"
 
 
-def _nothing(charts: Sequence[Chart]) -> str:
+def _nothing(charts: Sequence[Drawing]) -> str:
     """Say why there is nothing to draw; "" if there is something."""
     if not charts:
         return "no row belongs to a chart"

@@ -1,26 +1,29 @@
 """What all command lines share: a parser from the manual, numbers, and one-line errors.
 
-The docstring of a command's module is its manual.
+The docstring of a command's module is its manual: a line, indented commands, prose, and list items
+after dashes.
 """
 
 import argparse
 import contextlib
 import functools
 import os
+import re
 import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from overlapbench.cli.commands import PROGRAM
-from overlapbench.cli.manual import fitted
 
 if TYPE_CHECKING:
     from overlapbench.view.console import Screen
 
 USAGE = 2
 INTERRUPTED = 128 + signal.SIGINT
+_WIDEST = 100  # wider text is hard to read
 _TERMINATED = 128 + signal.SIGTERM
 
 
@@ -67,6 +70,24 @@ def manual_parser(program: str, manual: str | None) -> Parser:
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def fitted(manual: str, columns: int) -> str:
+    """Break the lines of prose and list items anew; indented lines, such as commands, are kept."""
+    paragraphs = []
+    for paragraph in manual.strip("\n").split("\n\n"):
+        items = [paragraph] if paragraph.startswith(" ") else re.split(r"\n(?=- )", paragraph)
+        paragraphs.append("\n".join(_filled(item, min(columns, _WIDEST)) for item in items))
+    return "\n\n".join(paragraphs)
+
+
+def _filled(text: str, columns: int) -> str:
+    if text.startswith(" "):
+        return text
+    indent = "  " * text.startswith("- ")
+    wrapper = textwrap.TextWrapper(columns, subsequent_indent=indent, break_on_hyphens=False)
+    wrapper.break_long_words = False
+    return wrapper.fill(" ".join(text.split()))
 
 
 def number_from(least: int) -> Callable[[str], int]:
@@ -126,6 +147,11 @@ def ending_if_interrupted(program: str) -> Iterator[None]:
     except KeyboardInterrupt:
         print(f"{program}: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
+
+
+def say(line: str) -> None:
+    """Report progress."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def refuse(program: str, line: str) -> int:

@@ -3,7 +3,8 @@
     overlapbench compare base.json new.json
     overlapbench compare --base base/*.json --new new/*.json
     overlapbench compare --base 'a?.json' --new - --output diff.md <new.json
-    overlapbench compare a.json b.json --explain AllReduce+CublasGemm/bytes:67108864
+    overlapbench compare a.json b.json \\
+        --explain AllReduce+CublasGemm/bytes:67108864
 
 A file is the output of `overlapbench run --benchmark_out=FILE`, or any JSON of Google Benchmark.
 Each file is one launch. With one launch per side, the decision uses the backend's recorded spread
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     if options.explain:
         print_text(explain(comparison, options.explain))
     else:
-        show(comparison, options.format, options.output, options.all)
+        show(comparison, options)
     return comparison.status
 
 
@@ -51,7 +52,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
     add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="new launches")
     add_judging(parser)
-    add("--all", action="store_true", help="also list unchanged rows")
     add("--explain", metavar="NAME", help="show one benchmark's samples, test and floor instead")
     add_outputs(parser)
     return parser

@@ -2,7 +2,8 @@
 
     eval "$(overlapbench completion bash)"
     mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc
-    overlapbench completion bash >~/.local/share/bash-completion/completions/overlapbench
+    overlapbench completion bash \\
+        >~/.local/share/bash-completion/completions/overlapbench
     overlapbench completion zsh >~/.zfunc/_overlapbench
 
 The script is static: the shell does not start Python to complete a word. It completes the flags

@@ -3,8 +3,10 @@
     overlapbench export result.json -o result.csv
     overlapbench export result.json -o result.parquet
     overlapbench export result.json -o result.prom
-    overlapbench export result.json --format github-action-benchmark -o output.json
-    overlapbench export result.json --format bencher --metric time --metric busbw_GBps
+    overlapbench export result.json --format github-action-benchmark \\
+        -o output.json
+    overlapbench export result.json --format bencher --metric time \\
+        --metric busbw_GBps
 
 - `csv` has a line for each figure, with its unit, its 95 % interval and the state of its row.
 - `parquet` has the same columns, for data frames and databases; it needs the package pyarrow.

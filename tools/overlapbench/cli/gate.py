@@ -4,8 +4,10 @@
         -- --benchmark_filter=Overlap
     overlapbench gate baseline --command 'overlapbench run' --output baseline \\
         -- --benchmark_filter=Overlap
-    overlapbench gate calibrate --command 'overlapbench run' --output baseline/spreads.toml
-    overlapbench gate run --baseline baseline --candidate 'overlapbench run' --output gate.md
+    overlapbench gate calibrate --command 'overlapbench run' \\
+        --output baseline/spreads.toml
+    overlapbench gate run --baseline baseline --candidate 'overlapbench run' \\
+        --output gate.md
 
 - `run` launches base and candidate in turn, compares them, measures regressions again, and fails if
   one is confirmed.
@@ -21,7 +23,6 @@ overlapbench compare --help) or guards too few rows (--max-floor, --min-guarded)
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,31 +33,20 @@ from overlapbench.cli.command_line import (
     manual_parser,
     number_from,
     percentage,
+    say,
     split_at_dashes,
 )
-from overlapbench.cli.judging import (
-    add_judging,
-    add_outputs,
-    complete,
-    require_outputs,
-    show,
-)
+from overlapbench.cli.judging import add_judging, add_outputs, complete, require_outputs, show
 from overlapbench.judge import baseline
 from overlapbench.judge.floors import format_spreads, read_floors
 from overlapbench.judge.runner import Runner, parse_command
 from overlapbench.judge.session import BASE, CANDIDATE, MIN_GUARDED, Session
 from overlapbench.judge.verdicts import OK
-from overlapbench.output import (
-    ResultError,
-    replace_file,
-    replace_files,
-    require_file,
-    require_folder,
-)
+from overlapbench.output import replace_file, replace_files, require_file, require_folder
 from overlapbench.reading.launch import Launch
 
 # With 2, one of 20 gates of a build against itself failed on a GPU (docs/comparing.md).
-_LEAST_LAUNCHES = 3
+LEAST_LAUNCHES = 3
 
 
 @command
@@ -70,16 +60,15 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     complete(options)
-    stored_files = baseline.files_of(options.baseline) if options.baseline else []
-    spreads = baseline.spreads_of(options.baseline) if options.baseline else []
+    stored_files, spreads, stored = [], [], []
+    if folder := options.baseline:
+        stored_files, spreads = baseline.files_of(folder), baseline.spreads_of(folder)
     require_outputs(options.output, [*options.floors, *stored_files])
     if options.keep:
         require_folder(options.keep)
-    require_launches(options)
-    stored = baseline.read_baseline(options.baseline) if options.baseline else []
-    commands = {CANDIDATE: options.candidate}
-    if options.base is not None:
-        commands[BASE] = options.base
+    if folder:
+        stored = baseline.read_baseline(folder)
+    commands = {CANDIDATE: options.candidate} | ({} if folder else {BASE: options.base})
     runner = make_runner(options, commands)
     comparison = Session(
         runner.launch,
@@ -94,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
     with ExitStack() as rest:
         if options.keep:
             rest.callback(replace_files, options.keep, runner.files, outdated=())
-        show(comparison, options.format, options.output, options.all)
+        show(comparison, options)
     return comparison.status
 
 
@@ -108,22 +97,12 @@ def _baseline(options: argparse.Namespace) -> int:
 
 
 def _calibrate(options: argparse.Namespace) -> int:
-    if options.launches < 3:
-        raise ResultError("--launches: a spread needs at least 3 launches; 10 is a good choice")
     require_file(options.output)
     launches = _measure(make_runner(options, {BASE: options.command}), options.launches)
     spreads = baseline.calibrate(launches)
     replace_file(options.output, format_spreads(spreads).encode())
     say(f"wrote the spreads of {len(spreads)} benchmarks to {options.output}")
     return OK
-
-
-def require_launches(options: argparse.Namespace) -> None:
-    if options.launches < _LEAST_LAUNCHES:
-        raise ResultError(
-            f"--launches: a gate needs at least {_LEAST_LAUNCHES} launches per side, or it fails"
-            " without cause; 5 is a good choice"
-        )
 
 
 def make_runner(options: argparse.Namespace, commands: dict[str, str]) -> Runner:
@@ -139,21 +118,12 @@ def _measure(runner: Runner, launches: int) -> list[Launch]:
     return made
 
 
-def say(line: str) -> None:
-    """Report progress."""
-    print(line, file=sys.stderr, flush=True)
-
-
-def add_number(parser: argparse.ArgumentParser, flag: str, default: int, meaning: str) -> None:
-    text = f"{meaning} (default {default})"
-    parser.add_argument(flag, type=number_from(1), default=default, metavar="N", help=text)
-
-
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
     run = actions.add_parser("run", help="compare a candidate with a base; fail if it is worse")
+    run.set_defaults(action=_run)
     base = run.add_mutually_exclusive_group(required=True)
     base.add_argument("--base", metavar="COMMAND", help="command that launches the base")
     base.add_argument("--baseline", type=Path, metavar="DIR", help="recorded launches of the base")
@@ -162,30 +132,30 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add_judging(run)
     text = f"fail if fewer rows are guarded (default {100 * MIN_GUARDED:g} %% of rows)"
     add("--min-guarded", type=percentage, metavar="PERCENT", help=text)
-    add("--all", action="store_true", help="also list unchanged rows")
     add("--keep", type=Path, metavar="DIR", help="keep the results of all launches here")
     add_outputs(run)
+    add_launching(run, 5, LEAST_LAUNCHES)
 
     record = actions.add_parser("baseline", help="record launches to compare with later")
-    record.add_argument("-o", "--output", required=True, type=Path, metavar="DIR")
-
     measure = actions.add_parser("calibrate", help="measure how far launches of one build differ")
-    measure.add_argument("-o", "--output", required=True, type=Path, metavar="FILE.toml")
-
     kinds = (
-        (run, _run, 5),
-        (record, _baseline, 5),
-        (measure, _calibrate, 10),
+        (record, _baseline, "DIR", 5, 1),
+        (measure, _calibrate, "FILE.toml", 10, LEAST_LAUNCHES),
     )
-    for action, function, launches in kinds:
+    for action, function, written, launches, least in kinds:
         action.set_defaults(action=function)
-        if action is not run:
-            action.add_argument("--command", required=True, metavar="COMMAND")
-        add_launching(action, launches)
+        action.add_argument("-o", "--output", required=True, type=Path, metavar=written)
+        action.add_argument("--command", required=True, metavar="COMMAND")
+        add_launching(action, launches, least)
     return parser
 
 
-def add_launching(parser: argparse.ArgumentParser, launches: int) -> None:
-    add_number(parser, "--launches", launches, "launches per side")
-    add_number(parser, "--repetitions", 3, "repetitions per launch")
-    add_number(parser, "--timeout-s", 3600, "timeout of a launch in seconds")
+def add_launching(parser: argparse.ArgumentParser, launches: int, least: int) -> None:
+    numbers = (
+        ("--launches", launches, least, "launches per side"),
+        ("--repetitions", 3, 1, "repetitions per launch"),
+        ("--timeout-s", 3600, 1, "timeout of a launch in seconds"),
+    )
+    for flag, default, lowest, text in numbers:
+        text += f" (default {default})"
+        parser.add_argument(flag, type=number_from(lowest), default=default, metavar="N", help=text)

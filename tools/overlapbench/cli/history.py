@@ -2,7 +2,8 @@
 
     overlapbench history add nightly/*.json --revision 4f2c9d1
     overlapbench history list --since 2026-10-01
-    overlapbench history trend -o trend.png --benchmark Overlap/AllToAll --metric slowdown
+    overlapbench history trend -o trend.png --benchmark Overlap/AllToAll \\
+        --metric slowdown
     overlapbench history changes --benchmark ^Comm/ --metric busbw_GBps
     overlapbench history export 7 8 -o folder
     overlapbench history export -o all.csv
@@ -19,6 +20,7 @@ failure; to gate changes, use overlapbench gate.
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser, percentage, screen
@@ -31,6 +33,7 @@ from overlapbench.output import (
     print_text,
     replace_file,
     replace_files,
+    require_ending,
     require_file,
     require_no_input,
 )
@@ -39,8 +42,8 @@ from overlapbench.reading.counters import TIME, Counter
 from overlapbench.reading.export import csv_text
 from overlapbench.reading.launch import CONTEXT_FIELDS
 from overlapbench.statistics.levels import LEAST_CHANGE
-from overlapbench.view.history_chart import draw_trend
-from overlapbench.view.history_tables import list_changes, list_runs
+from overlapbench.view import history as view
+from overlapbench.view.vega import PICTURES
 
 # Columns of the CSV, with one figure per line.
 _COLUMNS = ("run", "date", "revision", "host", "machine", "benchmark", "metric", "value", "problem")
@@ -63,7 +66,8 @@ def _add(options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    print_text(list_runs(screen(), _chosen(options)))
+    runs = _chosen(options)
+    print_text(view.runs_json(runs) if options.json else view.list_runs(screen(), runs))
 
 
 def _export(options: argparse.Namespace) -> None:
@@ -102,10 +106,10 @@ def _lines(runs: Sequence[Run]) -> Iterator[Sequence[object]]:
 
 def _trend(options: argparse.Namespace) -> None:
     with packages(ResultError):  # the other actions need none
-        from overlapbench.view.picture import render, require_suffix
-    require_suffix(options.output)
+        from overlapbench.view.page import render
+    require_ending(options.output, PICTURES)
     require_file(options.output, [options.database])
-    specification = draw_trend(*_found(options), options.title)
+    specification = view.draw_trend(*_found(options), options.title)
     page = render(specification, options.title or "Trend", options.output.suffix)
     replace_file(options.output, page)
     print_text(f"wrote {options.output}\n")
@@ -117,7 +121,8 @@ def _changes(options: argparse.Namespace) -> None:
         raise ResultError(
             f"--metric {counter.name}: it may be negative or is a flag, so changes have no ratio"
         )
-    print_text(list_changes(screen(), counter, found))
+    text = view.changes_json if options.json else partial(view.list_changes, screen())
+    print_text(text(counter, found))
 
 
 def _found(options: argparse.Namespace) -> tuple[Counter, Found]:
@@ -178,7 +183,8 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add = action("add", _add, "add results").add_argument
     add("results", nargs="+", metavar="RESULT.json", help="a file, a glob, or -")
     add("--revision", default="", help="overrides the revision in the files")
-    _add_filters(action("list", _list, "list the runs"))
+    listing = action("list", _list, "list the runs")
+    _add_filters(listing)
     export = action("export", _export, "write runs as their original files, or figures as CSV")
     add = export.add_argument
     add("runs", nargs="*", type=int, metavar="RUN", help="default: all selected runs")
@@ -187,12 +193,15 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("-o", "--output", type=Path, metavar="PATH", help=text)
     _add_filters(export)
     trend = action("trend", _trend, "draw a metric over time, with its changes")
-    text = "the chart, as one of .png, .svg, .html"
+    text = f"the chart, as one of {', '.join(PICTURES)}"
     trend.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help=text)
     trend.add_argument("--title", default="", help="subtitle of the chart")
-    for parts in (trend, action("changes", _changes, "list where the level of a metric changed")):
+    changes = action("changes", _changes, "list where the level of a metric changed")
+    for parts in (trend, changes):
         _add_filters(parts)
         _add_series(parts)
+    for parts in (listing, changes):
+        parts.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 

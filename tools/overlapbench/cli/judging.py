@@ -1,34 +1,16 @@
-"""The outputs of a comparison: the table of formats, and the printed and written outputs."""
+"""What commands that compare share: their flags, the project's defaults, and their outputs."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from overlapbench.cli.command_line import percentage, screen
 from overlapbench.judge.findings import MAX_FLOOR
 from overlapbench.judge.session import MIN_GUARDED
 from overlapbench.judge.verdicts import ACROSS, Comparison
-from overlapbench.output import ResultError, deliver, require_file
+from overlapbench.output import ResultError, deliver, require_ending, require_file
 from overlapbench.reading.project import read_defaults
-from overlapbench.view.comparison import format_table
-from overlapbench.view.comparison_formats import (
-    format_github,
-    format_json,
-    format_junit,
-    format_markdown,
-)
-
-_Format = Callable[[Comparison], str]
-FORMATS: Mapping[str, _Format] = {
-    "table": format_table,
-    "markdown": format_markdown,
-    "json": format_json,
-    "junit": format_junit,
-    "github": format_github,
-}
-_BY_SUFFIX = {".txt": "table", ".md": "markdown", ".json": "json", ".xml": "junit"}
-_SUFFIXES = ", ".join(_BY_SUFFIX)
+from overlapbench.view.comparison import BY_SUFFIX, FORMATS, format_table
 
 
 def require_outputs(files: Sequence[Path], inputs: Sequence[str | Path]) -> None:
@@ -37,8 +19,7 @@ def require_outputs(files: Sequence[Path], inputs: Sequence[str | Path]) -> None
     The paths of inputs are unusable.
     """
     for file in files:
-        if file.suffix not in _BY_SUFFIX:
-            raise ResultError(f"--output {file}: the name must end in one of {_SUFFIXES}")
+        require_ending(file, BY_SUFFIX)
         require_file(file, inputs)
 
 
@@ -88,24 +69,21 @@ def _share(project: Mapping[str, object], name: str, default: float) -> float:
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    add("--all", action="store_true", help="also list unchanged rows")
     add("--format", choices=FORMATS, default="table", help="what to print (default table)")
     text = "print JSON, as --format json does"
     add("--json", dest="format", action="store_const", const="json", help=text)
-    text = f"also write the comparison, in the format of the suffix: {_SUFFIXES}; repeatable"
+    endings = ", ".join(BY_SUFFIX)
+    text = f"also write the comparison, in the format of the ending: {endings}; repeatable"
     add("-o", "--output", action="append", default=[], type=Path, metavar="FILE", help=text)
 
 
-def show(comparison: Comparison, form: str, files: Sequence[Path], every: bool = False) -> None:
-    """Print in one format and write the files; ResultError if one cannot be written.
+def show(comparison: Comparison, options: argparse.Namespace) -> None:
+    """Print the comparison and write the files; ResultError if one cannot be written."""
 
-    `every` also lists unchanged rows in the formats for people.
-    """
-    texts: Mapping[str, _Format] = {
-        **FORMATS,
-        "table": partial(format_table, every=every),
-        "markdown": partial(format_markdown, every=every),
-    }
-    shown = (
-        format_table(comparison, screen(), every) if form == "table" else texts[form](comparison)
-    )
-    deliver(shown, {file: texts[_BY_SUFFIX[file.suffix]](comparison).encode() for file in files})
+    def text(form: str) -> str:
+        return FORMATS[form](comparison, every=options.all)
+
+    table = options.format == "table"
+    shown = format_table(comparison, screen(), options.all) if table else text(options.format)
+    deliver(shown, {file: text(BY_SUFFIX[file.suffix]).encode() for file in options.output})

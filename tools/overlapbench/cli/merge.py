@@ -24,7 +24,6 @@ from overlapbench.output import ResultError, counted, replace_file, require_file
 from overlapbench.reading.counters import PARTS
 from overlapbench.reading.source import (
     Document,
-    Fields,
     check_context,
     failed_self_test,
     load,
@@ -102,20 +101,16 @@ def _united(runs: Sequence[Document]) -> tuple[list[Mapping[str, object]], int]:
     again: set[str] = set()
     families = 0
     for run in runs:
-        names = [row.name() for row in run.rows]
-        again |= known.intersection(names)
-        # Google Benchmark counts families from 0 in each run.
-        first, counted = families, [_family(row) for row in run.rows]
-        for row, name, family in zip(run.rows, names, counted, strict=True):
+        named = [(row.name(), row) for row in run.rows]
+        again |= known.intersection(name for name, _ in named)
+        first = families  # Google Benchmark counts families from 0 in each run.
+        for name, row in named:
+            family = int(row.number("family_index")) if "family_index" in row.values else 0
             if name not in known:
                 rows.append({**row.values, "family_index": first + family})
                 families = max(families, first + family + 1)
-        known.update(names)
+        known.update(name for name, _ in named)
     return rows, len(again)
-
-
-def _family(row: Fields) -> int:
-    return int(row.number("family_index")) if "family_index" in row.values else 0
 
 
 def _incomplete(paths: Sequence[Path], documents: Mapping[Path, Document]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
     overlapbench report result.json -o report.html
     overlapbench report 'results/*.json' -o report.html --title 'Two H200'
-    overlapbench run --benchmark_format=json | overlapbench report - -o report.html
+    overlapbench run --benchmark_format=json | overlapbench report - \\
+        -o report.html
     overlapbench report new?.json --base base?.json -o report.html
     overlapbench report result.json --tuned tuned.json -o report.html
     overlapbench report result.json --traces traces -o report.html
@@ -26,34 +27,33 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.cli.judging import add_judging, complete
 from overlapbench.judge.floors import read_floors
 from overlapbench.judge.side import Side
-from overlapbench.judge.verdicts import Comparison, compare_sides
-from overlapbench.output import ResultError, print_text, replace_file, require_file
-from overlapbench.reading.launch import Launch, read_launches
+from overlapbench.judge.verdicts import compare_sides
+from overlapbench.output import ResultError, print_text, replace_file, require_ending, require_file
+from overlapbench.reading.launch import read_launches
 from overlapbench.traces.files import read_rows
 from overlapbench.traces.rules import Rules
 from overlapbench.view.chart import draw_charts
 from overlapbench.view.report.render import render_report
-from overlapbench.view.report.runs import read_runs
-from overlapbench.view.report.tuned import read_tuned
+from overlapbench.view.report.runs import read_runs, read_tuned
 from overlapbench.view.timeline import make_timelines
 
 
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    if options.output.suffix != ".html":
-        raise ResultError(f"-o {options.output}: the name must end in .html")
+    require_ending(options.output, [".html"])
     complete(options)
     read = (*options.results, *options.base, *options.tuned, *options.traces, *options.floors)
     require_file(options.output, read)
     # Only in terminals, so that an error stays one line in a log.
     with Console(stderr=True).status("starting") as status:
-        page = _make(options, lambda step: status.update(_plain(step)))
+        page = _make(options, lambda step: status.update(escape(step)))
     replace_file(options.output, page)
     print_text(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)\n")
 
@@ -66,7 +66,9 @@ def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes
     comparison = None
     if options.base:
         announce("comparing")
-        comparison = _compare(options, launches)
+        sides = Side.of_files("base", read_launches(options.base)), Side.of_files("new", launches)
+        floors = read_floors(options.floors)
+        comparison = compare_sides(*sides, floors, options.across, options.max_floor)
     announce("drawing charts")
     charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
     announce("drawing timelines")
@@ -74,16 +76,6 @@ def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes
     timelines, left_out = make_timelines(traced)
     announce("writing the page")
     return render_report(options.title, runs, charts, comparison, tuned, timelines, left_out)
-
-
-def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Comparison:
-    sides = Side.of_files("base", read_launches(options.base)), Side.of_files("new", launches)
-    return compare_sides(*sides, read_floors(options.floors), options.across, options.max_floor)
-
-
-def _plain(text: str) -> str:
-    """Escape a file's name, so that it is not read as markup."""
-    return text.replace("[", r"\[")
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

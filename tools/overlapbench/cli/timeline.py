@@ -24,18 +24,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
-from overlapbench.output import ResultError, print_text, replace_file, require_file
+from overlapbench.output import ResultError, print_text, replace_file, require_ending, require_file
 from overlapbench.traces.arguments import add_choices, rules_of
 from overlapbench.traces.files import read_rows
-from overlapbench.view.picture import SUFFIXES, render, require_suffix
+from overlapbench.view.page import render
 from overlapbench.view.timeline import make_timelines
 from overlapbench.view.timeline_picture import BELOW, BESIDE, HINT, draw_timelines
+from overlapbench.view.vega import PICTURES
 
 
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    require_suffix(options.output)
+    require_ending(options.output, PICTURES)
     require_file(options.output, [*options.files, *options.rules])
     rows = read_rows(options.files, rules_of(options))
     timelines, left_out = make_timelines(rows, options.step, options.window)
@@ -54,7 +55,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("files", nargs="+", metavar="TRACE", help="one rank or more each; a folder; a glob")
     add("-o", "--output", required=True, type=Path, metavar="FILE",
-        help=f"the picture, as one of {', '.join(SUFFIXES)}")  # fmt: skip
+        help=f"the picture, as one of {', '.join(PICTURES)}")  # fmt: skip
     add("--title", default="", help="title of the picture")
     add("--beside", action="store_true", help="rows side by side, in two columns")
     add_choices(parser)

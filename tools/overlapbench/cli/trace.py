@@ -2,8 +2,9 @@
 
     overlapbench trace trace.json
     overlapbench trace 'rank*.json.gz' --step 3
-    overlapbench trace report.sqlite --window forward --json figures.json
-    overlapbench trace trace.json --class 'my_fused_kernel=COMM' --rules mine.txt
+    overlapbench trace report.sqlite --window forward -o figures.json
+    overlapbench trace trace.json --class 'my_fused_kernel=COMM' \\
+        --rules mine.txt
     overlapbench trace trace.json --compare earlier.json
 
 A file is a trace of PyTorch's profiler (.json, also packed as .gz, .zst or .zip), the output of
@@ -24,27 +25,40 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser, screen
-from overlapbench.output import deliver, require_file
+from overlapbench.output import ResultError, deliver, require_ending, require_file
 from overlapbench.traces.arguments import add_choices, rules_of
 from overlapbench.traces.files import files_of, read_traces
 from overlapbench.view import trace_comparison
+from overlapbench.view.breakdown import SCHEMA_KEY
 from overlapbench.view.tracing import TraceBreakdown, Traces
 
 
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    if options.json:
+    if options.output:
+        require_ending(options.output, [".json"])
+    if isinstance(options.json, str):
+        options.output = Path(options.json)
+    if options.output:
         inputs = files_of([*options.files, *options.compare])
-        require_file(options.json, [*inputs, *options.rules])
+        require_file(options.output, [*inputs, *options.rules])
+        if options.json and _is_other(options.output):
+            raise ResultError(f"--json {options.json}: no figures; write --json last to print them")
     after = _breakdown(options.files, options)
     text, document = after.text(screen()), after.to_dict()
     if options.compare:
         before = _breakdown(options.compare, options)
         text = trace_comparison.render(before.ranks, after.ranks, screen())
         document["changes"] = trace_comparison.to_json(before.ranks, after.ranks)
-    file = (json.dumps(document, indent=1) + "\n").encode()
-    deliver(text, {options.json: file} if options.json else {})
+    figures = json.dumps(document, indent=1) + "\n"
+    files = {options.output: figures.encode()} if options.output else {}
+    deliver(figures if options.json is True else text, files)
+
+
+def _is_other(path: Path) -> bool:
+    """Tell whether a file exists that this command did not write: a trace after --json, say."""
+    return path.is_file() and SCHEMA_KEY.encode() not in path.read_bytes()[:100]
 
 
 def _breakdown(files: Sequence[str], options: argparse.Namespace) -> TraceBreakdown:
@@ -59,5 +73,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add_choices(parser)
     add("--compare", action="append", default=[], metavar="FILE",
         help="compare with this recording, made before; repeatable")  # fmt: skip
-    add("--json", type=Path, metavar="FILE", help="also write all figures")
+    text = "print all figures as JSON; before a FILE, write them there, as -o does"
+    add("--json", nargs="?", const=True, metavar="FILE", help=text)
+    add("-o", "--output", type=Path, metavar="FILE.json", help="also write all figures")
     return parser

@@ -1,9 +1,10 @@
 """Find the settings at which an overlapped pair takes the least time on this machine.
 
     overlapbench run --tune 'Overlap/AllGather+CublasGemm/bytes:1G'
-    overlapbench run --tune AllGather+CublasGemm/bytes:64M AllReduce+CublasGemm/bytes:64M \\
-        -- --timeout_s=120
-    overlapbench tune --command 'overlapbench run --no-build --ranks 2' AllReduce+Gemm/bytes:8M
+    overlapbench run --tune AllGather+CublasGemm/bytes:64M \\
+        AllReduce+CublasGemm/bytes:64M -- --timeout_s=120
+    overlapbench tune --command 'overlapbench run --no-build --ranks 2' \\
+        AllReduce+Gemm/bytes:8M
 
 The search varies the transport of a collective or the engine of a copy, its SMs or CTAs, the SMs of
 the computation, which side starts first, and the priorities of the streams. Settings in the pair's
@@ -23,7 +24,6 @@ printed.
 
 import argparse
 import math
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +34,7 @@ from overlapbench.cli.command_line import (
     exit_if_terminated,
     manual_parser,
     number_from,
+    say,
     split_at_dashes,
 )
 from overlapbench.cli.commands import PROGRAM
@@ -74,8 +75,9 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     if options.output:
         require_file(options.output)
     ended = _tune(options, wishes, studies)
-    files = {options.output: json_of(studies, interrupted=not ended)} if options.output else {}
-    deliver(text_of(studies), files)
+    document = json_of(studies, interrupted=not ended)
+    files = {options.output: document} if options.output else {}
+    deliver(document.decode() if options.json else text_of(studies), files)
     if not ended:
         return INTERRUPTED
     return _UNANSWERED if any(study.problem for study in studies) else _OK
@@ -103,15 +105,15 @@ def _tune(options: argparse.Namespace, wishes: Sequence[Wish], studies: list[Stu
         ]
         most = sum(study.race.limit for study in planned)
         expected = spell_time(sum(study.remaining_s() for study in planned))
-        _say(f"{len(planned)} to tune, {most} evaluations at most, about {expected}")
+        say(f"tune: {len(planned)} to tune, {most} evaluations at most, about {expected}")
         for number, study in enumerate(planned):
             now = time.monotonic()
             study.deadline = now + (ends - now) / (len(planned) - number)
             studies.append(study)
-            _say(f"{number + 1} of {len(planned)}: {study.row}, {len(study.grid)} settings")
+            say(f"tune: {number + 1} of {len(planned)}: {study.row}, {len(study.grid)} settings")
             study.run()
     except KeyboardInterrupt:
-        _say("interrupted")
+        say("tune: interrupted")
         return False
     return True
 
@@ -123,15 +125,10 @@ def _study(machine: Machine, wish: Wish, row: BenchmarkName, options: argparse.N
     launch_s = time.monotonic() - started
     grid = machine.grid_of(wish, int(str(context.get("device_multiprocessors", 0))))
 
-    def say(line: str) -> None:
-        _say(f"{wish.pair}: {line}")
+    def progress(line: str) -> None:
+        say(f"tune: {wish.pair}: {line}")
 
-    return Study(machine, wish, row, context, grid, options.launches, say, launch_s=launch_s)
-
-
-def _say(line: str) -> None:
-    """Report progress."""
-    print(f"tune: {line}", file=sys.stderr, flush=True)
+    return Study(machine, wish, row, context, grid, options.launches, progress, launch_s=launch_s)
 
 
 def _minutes(text: str) -> float:
@@ -159,5 +156,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--unit-ms", type=number_from(1), default=100, metavar="MS", help=text)
     text = "timeout of a launch in seconds (default 3600)"
     add("--timeout-s", type=number_from(1), default=3600, metavar="S", help=text)
-    add("--output", type=Path, metavar="FILE.json", help="also write the result as JSON")
+    add("--json", action="store_true", help="print the result as JSON")
+    text = "also write the result as JSON"
+    add("-o", "--output", type=Path, metavar="FILE.json", help=text)
     return parser

@@ -14,7 +14,7 @@ from overlapbench.traces.idle import Cause, Part
 from overlapbench.traces.model import Class
 from overlapbench.view.console import Entry, Screen, paragraph, shortened, table
 
-SCHEMA = "1"
+SCHEMA_KEY, SCHEMA = "overlapbench_trace", "1"  # of the JSON
 _BAR = 64
 _LISTED = 5  # names that other tools classify differently
 # Of each mix and of idle: the bar's character, and the column's title in two lines.
@@ -28,12 +28,8 @@ _COLUMNS: Mapping[Sequence[Part], tuple[str, str, str]] = {
     (MIXES[6],): ("@", "all", "three"),
     tuple(Cause): (".", "", "idle"),
 }
-HEADINGS = (
-    ("", "rank"),
-    ("", "T ms"),
-    *(title for _, *title in _COLUMNS.values()),
-    ("over-", "lap"),
-)
+_SHARES = [title for _, *title in _COLUMNS.values()]
+HEADINGS = (("", "rank"), ("", "T ms"), *_SHARES, ("over-", "lap"))
 _CAUSES: Mapping[Cause, str] = {
     Cause.DEPENDENCY: "for a dependency",
     Cause.RANKS: "for other ranks",
@@ -177,7 +173,7 @@ def _overlap(one: Breakdown, screen: Screen) -> Iterator[str]:
 def to_dict(breakdowns: Sequence[Breakdown]) -> dict[str, Any]:
     """Return all figures of all ranks, as JSON has them."""
     return {
-        "overlapbench_trace": SCHEMA,
+        SCHEMA_KEY: SCHEMA,
         "worst_rank": worst_of(breakdowns).rank,
         "ranks": [_record(one) for one in breakdowns],
     }

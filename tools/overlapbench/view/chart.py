@@ -10,14 +10,12 @@ lines, knees and worst values.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from overlapbench.reading.result import Result, Row
 from overlapbench.view.charts import kernels, laboratory, pairs, training, transfers
-from overlapbench.view.charts.kind import ChartKind
-from overlapbench.view.series import SEPARATOR, label, shared_axes
-from overlapbench.view.vega import chart_title, whole
+from overlapbench.view.charts.naming import joined, label, shared_axes
+from overlapbench.view.charts.records import ChartKind
+from overlapbench.view.vega import Drawing, chart_title, whole
 
 CHARTS: Sequence[ChartKind] = (  # in the order in which they are shown
     *pairs.CHARTS,
@@ -29,28 +27,9 @@ CHARTS: Sequence[ChartKind] = (  # in the order in which they are shown
 MOST_ROWS = 1000
 
 
-@dataclass(frozen=True)
-class Chart:
-    """A drawn entry; `spec` is Vega-Lite with its data, and without a theme."""
-
-    kind: ChartKind
-    name: str  # unique among the charts drawn together
-    rows: Sequence[Row]  # the rows that it shows
-    notes: Sequence[str]  # the source of the figures, and how to read them
-    spec: dict[str, Any]
-
-    @property
-    def title(self) -> str:
-        return self.kind.title
-
-    @property
-    def wide(self) -> bool:
-        return self.kind.wide
-
-
 def draw_charts(
     results: Sequence[Result], title: str, one_family_each: bool = False
-) -> list[Chart]:
+) -> list[Drawing]:
     """Draw every chart for which the results contain rows, in the order of the table.
 
     A chart of several families is drawn once per family on request. Peers, whose names have an axis
@@ -67,7 +46,7 @@ def draw_charts(
             if shown:
                 notes = _notes(kind, shown, results, len(part))
                 spec = whole(kind.draw(shown), chart_title(kind.title, [title, *notes]))
-                charts.append(Chart(kind, name, shown, notes, spec))
+                charts.append(Drawing(name, kind.title, shown, notes, spec, kind.wide))
     return charts
 
 
@@ -97,10 +76,8 @@ def _notes(
 
 
 def _origin(result: Result) -> str:
-    ranks = result.context.get("ranks")
-    if not ranks:
-        return result.label
-    return f"{result.label}{SEPARATOR}{ranks} {'rank' if ranks == '1' else 'ranks'}"
+    ranks = str(result.context.get("ranks") or "")
+    return joined(result.label, ranks and f"{ranks} {'rank' if ranks == '1' else 'ranks'}")
 
 
 def _warning(rows: Sequence[Row]) -> str:

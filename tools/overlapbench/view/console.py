@@ -64,7 +64,16 @@ def table(
         gap = 1
     while sum(widths) + gap * (len(widths) - 1) > room and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
-    console = _console(screen)
+    file = io.StringIO()
+    console = Console(  # text is never markup
+        file=file,
+        width=screen.width,
+        force_terminal=screen.colours,
+        force_jupyter=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
 
     def show(rows: Sequence[Sequence[str]], style: str = "") -> None:
         grid = Table(box=None, show_header=False, padding=(0, gap, 0, 0), pad_edge=False)
@@ -85,21 +94,7 @@ def table(
         if entry.note:
             note = folded(entry.note, screen, _INDENT)
             console.print(note, style=entry.style, soft_wrap=True)
-    assert isinstance(console.file, io.StringIO)
-    return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
-
-
-def _console(screen: Screen) -> Console:
-    """Return a console that keeps what is printed; text is never markup."""
-    return Console(
-        file=io.StringIO(),
-        width=screen.width,
-        force_terminal=screen.colours,
-        force_jupyter=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-    )
+    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 
 def _beside(entry: Entry, cells: int) -> Entry:

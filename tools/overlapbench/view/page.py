@@ -1,12 +1,13 @@
-"""The page `index.html`: every chart, how to read it, and where the figures come from.
+"""Drawings as files: pictures, pages that show one drawing, and the page of all charts.
 
-It is one file that needs no network: the Vega libraries are inside. It follows the reader's light
-or dark system theme. The layout is in page.html; what comes from result files is escaped there.
+`index.html` has every chart, how to read it, and where the figures come from. A page is one file
+that needs no network: the Vega libraries are inside. It follows the reader's light or dark system
+theme. The layouts are in page.html and picture.html, which escape what comes from result files.
 """
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import jinja2
@@ -15,9 +16,8 @@ from markupsafe import Markup
 
 from overlapbench.reading.result import Result
 from overlapbench.view import theme
-from overlapbench.view.chart import Chart
-from overlapbench.view.series import KNEE_MEANING
-from overlapbench.view.vega import VERSION
+from overlapbench.view.charts.finish import KNEE_MEANING
+from overlapbench.view.vega import VERSION, Drawing, Spec
 
 _TEMPLATES = Path(__file__).parent
 # Keys of Google Benchmark's context that say nothing about the figures.
@@ -25,7 +25,33 @@ LEFT_OUT = frozenset({"caches", "executable", "json_schema_version", "load_avg"}
 _FIGURES_IN_TOOLTIPS = {"numberFormat": ".4~r"}
 
 
-def render_page(title: str, results: Sequence[Result], charts: Sequence[Chart]) -> bytes:
+def to_svg(specification: Spec) -> str:
+    return vl_convert.vegalite_to_svg(specification, vl_version=VERSION, config=theme.LIGHT)
+
+
+def pictures(name: str, specification: Spec) -> dict[str, bytes]:
+    """Render the files `NAME.png` and `NAME.svg`, the former from the latter."""
+    svg = to_svg(specification)
+    png = vl_convert.svg_to_png(svg, scale=theme.SCALE)
+    return {f"{name}.png": png, f"{name}.svg": svg.encode()}
+
+
+def render(specification: Spec, title: str, suffix: str, hint: str = "") -> bytes:
+    """Return the file's contents; a page also shows a hint on how to use it."""
+    if suffix != ".html":
+        return pictures("", specification)[suffix]
+    return render_template(
+        "picture.html",
+        title=title,
+        hint=hint,
+        specification=specification,
+        light=theme.LIGHT,
+        dark=theme.DARK,
+        vega=vega_libraries(),
+    )
+
+
+def render_page(title: str, results: Sequence[Result], charts: Sequence[Drawing]) -> bytes:
     """Return the page as UTF-8."""
     return render_template(
         "page.html",
@@ -36,7 +62,7 @@ def render_page(title: str, results: Sequence[Result], charts: Sequence[Chart]) 
         host_figures=", ".join(result.label for result in results if result.backend == "host"),
         knee=KNEE_MEANING,
         vega=vega_libraries(),
-        charts_script=charts_script(),
+        charts_script=inserted("charts.js"),
     )
 
 
@@ -57,7 +83,8 @@ def page_environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.trim_blocks = environment.lstrip_blocks = True
-    environment.filters |= {"untitled": _untitled, "context_entries": _context_entries}
+    environment.filters["untitled"] = _untitled
+    environment.globals["left_out"] = LEFT_OUT
     environment.globals["looks"] = {
         name: {**config, "tooltipFormat": _FIGURES_IN_TOOLTIPS}
         for name, config in (("light", theme.LIGHT), ("dark", theme.DARK))
@@ -65,27 +92,18 @@ def page_environment() -> jinja2.Environment:
     return environment
 
 
-def _untitled(specification: Mapping[str, object]) -> dict[str, object]:
+def _untitled(specification: Spec) -> Spec:
     """Return a chart's specification for a page that writes the title and notes itself."""
     return {key: value for key, value in specification.items() if key != "title"}
 
 
-def charts_script() -> Markup:
-    """Return the script that draws the charts of a page with Vega."""
-    return Markup((_TEMPLATES / "charts.js").read_text(encoding="utf-8"))
-
-
-def _context_entries(context: Mapping[str, object]) -> list[tuple[str, object]]:
-    return sorted((key, value) for key, value in context.items() if key not in LEFT_OUT)
+def inserted(file: str) -> Markup:
+    """Return a file of this folder, such as a script, that a page contains as it is."""
+    return Markup((_TEMPLATES / file).read_text(encoding="utf-8"))
 
 
 @functools.cache
 def vega_libraries() -> Markup:
     """Return Vega, Vega-Lite and Vega-Embed as a script that cannot end its own element."""
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VERSION)
-    return inside_element(script)
-
-
-def inside_element(script: str) -> Markup:
-    """Return a script in which no text or pattern can end its element."""
     return Markup(re.sub("<(?=!--|/?script)", r"\\x3C", script, flags=re.IGNORECASE))

@@ -6,24 +6,14 @@ from typing import Any
 from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, stored_table
 from overlapbench.reading.result import Row
-from overlapbench.view import theme
+from overlapbench.view import theme, vega
+from overlapbench.view.charts.naming import joined
 from overlapbench.view.charts.records import bounds, record_of
 from overlapbench.view.console import Wrapper
-from overlapbench.view.series import joined
-from overlapbench.view.vega import (
-    BAD,
-    GOOD,
-    Record,
-    Spec,
-    field,
-    intervals,
-    mark,
-    panel,
-    told,
-    whole,
-)
+from overlapbench.view.vega import BAD, GOOD, Record, Spec
 
 _WIDTH, _STEP, _LETTERS = 480, 24, 76
+_BAR = {"band": 0.7}
 _TEXT_ROOM = 1.35  # of the longest bar, for the text beside it
 # Not times of a run: percentiles, differences, and what traces saw.
 _NO_BARS = frozenset({"p05_ms", "p95_ms", "time_low_ms", "time_high_ms", "exposed_comm_ms"})
@@ -45,8 +35,8 @@ def plot(row: Row) -> Any:
 def to_svg(row: Row) -> str:
     """Return the picture of a row as SVG; PackageError without the extra [charts]."""
     with packages():
-        from overlapbench.view import picture
-    return picture.to_svg(specification(row))
+        from overlapbench.view import page
+    return page.to_svg(specification(row))
 
 
 def specification(row: Row) -> Spec:
@@ -55,28 +45,28 @@ def specification(row: Row) -> Spec:
     names = [record["what"] for record in records]
     reach = max((float(record["reach"]) for record in records), default=1.0)
     scale = {"domain": [0, _TEXT_ROOM * reach], "nice": False}
-    x = field("ms:Q", title="time (ms)", scale=scale, axis={"tickCount": 6})
-    y = field("what:N", title=None, scale={"domain": names}, axis=theme.CELL_AXIS)
-    at: Spec = {"x": x, "y": y, "tooltip": told("what:N", "ms:Q")}
-    text = at | {"x": x | {"field": "reach"}, "text": field("text:N")}
+    x = vega.field("ms:Q", title="time (ms)", scale=scale, axis={"tickCount": 6})
+    y = vega.field("what:N", title=None, scale={"domain": names}, axis=theme.CELL_AXIS)
+    at: Spec = {"x": x, "y": y, "tooltip": vega.told("what:N", "ms:Q")}
+    text = at | {"x": x | {"field": "reach"}, "text": vega.field("text:N")}
     layers = [
-        mark("bar", at | {"color": field("colour:N", scale=None)}, GOOD, height={"band": 0.7}),
-        mark("bar", at, BAD, height={"band": 0.7}, **theme.UNTRUSTED_BAR),
-        *intervals(records, at, "x"),
-        mark("text", text, align="left", dx=6),
+        vega.mark("bar", at | {"color": vega.field("colour:N", scale=None)}, GOOD, height=_BAR),
+        vega.mark("bar", at, BAD, height=_BAR, **theme.UNTRUSTED_BAR),
+        *vega.intervals(records, at, "x"),
+        vega.mark("text", text, align="left", dx=6),
     ]
     title: Spec = {"text": Wrapper(_LETTERS).wrap(str(row.name)), "fontSize": 13}
     if notes := joined(*_ratios(row), row.problem or row.remark):
         title["subtitle"] = textwrap.wrap(notes, _LETTERS)
-    drawn = panel(layers, records, width=_WIDTH, height=_STEP * max(1, len(records)))
-    return whole(drawn | {"config": theme.LIGHT}, title)
+    drawn = vega.panel(layers, records, width=_WIDTH, height=_STEP * max(1, len(records)))
+    return vega.whole(drawn | {"config": theme.LIGHT}, title)
 
 
 def _records(row: Row) -> list[Record]:
     """Make a record of each time; the row's own comes last, unless a counter has it."""
     table = stored_table().counters
-    known = [*table, *(key for key in row.counters if key not in table)]
-    times = {key: row.counters[key] for key in known if key in row.counters and _is_time(key)}
+    known = (key for key in {**table, **row.counters} if key in row.counters)
+    times = {key: row.counters[key] for key in known if _is_time(key)}
     if row.time_ms > 0 and "overlap_ms" not in times:
         times[TIME] = row.time_ms
     return [

@@ -122,7 +122,13 @@ def make_timeline(
             Link(bars[last], bars[other], on_path=False, in_communication=True)
             for last, other in waits_for_ranks(works)
         ]
-    in_lanes = sorted(bars.values(), key=lambda bar: (_natural(bar.lane), bar.begin_ns))
+    in_lanes = sorted(
+        bars.values(), key=lambda b: (b.lane.rank, numerically(b.lane.name), b.begin_ns)
+    )
+    drawn = [
+        replace(trace, windows=(replace(window, number=0),))
+        for trace, window in zip(ranks, windows, strict=True)
+    ]
     return Timeline(
         ranks[0].row or _files(ranks),
         name,
@@ -133,7 +139,7 @@ def make_timeline(
         in_lanes,
         links,
         [bars[work] for work in path],
-        _breakdowns(ranks, windows),
+        break_down(drawn),
         _notes(ranks, joint),
     )
 
@@ -203,10 +209,6 @@ def _bar(trace: Trace, index: int, window: Window, origin_ns: int) -> Bar:
     )
 
 
-def _natural(lane: Lane) -> tuple[int, tuple[str, ...]]:
-    return lane.rank, numerically(lane.name)
-
-
 def _links(ranks: Sequence[Trace], bars: Mapping[Work, Bar], path: Sequence[Work]) -> list[Link]:
     """Return the arrows between lanes, and the points where the path changes lanes."""
     steps = set(pairwise(path))
@@ -221,15 +223,6 @@ def _links(ranks: Sequence[Trace], bars: Mapping[Work, Bar], path: Sequence[Work
         for source, target in sorted(arrows | steps)
         if bars[source].lane != bars[target].lane
     ]
-
-
-def _breakdowns(ranks: Sequence[Trace], windows: Sequence[Window]) -> list[Breakdown]:
-    """Break down only the windows that are drawn."""
-    drawn = [
-        replace(trace, windows=(replace(window, number=0),))
-        for trace, window in zip(ranks, windows, strict=True)
-    ]
-    return break_down(drawn)
 
 
 def _notes(ranks: Sequence[Trace], joint: bool) -> list[str]:

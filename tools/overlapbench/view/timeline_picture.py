@@ -3,21 +3,26 @@
 A panel has a track for each lane of each rank. Work is a bar in the colour of its class; a thin
 grey bar shows what holds a lane back. Arrows lead to work that waited for another lane, and the
 longest path is outlined. Steps are named where there is room; tooltips show everything.
+
+A bar too short to be visible gets a one-pixel stroke at its start. Where many short bars are close
+together, only some of them get a stroke, so that a mostly idle lane does not look busy. If there
+are very many bars, those that are shorter than a quarter of a pixel and begin in the same one are
+merged into one bar, which is paler the more time lies between them.
 """
 
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from overlapbench.output import ResultError, harmless
+from overlapbench.grouping import grouped
+from overlapbench.output import ResultError, counted, harmless
 from overlapbench.traces.model import WORK, Class
 from overlapbench.view import theme
-from overlapbench.view.bars import LOOKS, TOLD, Scale, is_short, merged, name_tracks, with_strokes
-from overlapbench.view.console import Wrapper
-from overlapbench.view.series import SEPARATOR
-from overlapbench.view.timeline import Bar, Link, Timeline, path_parts
-from overlapbench.view.vega import Spec, field, mark, panel, tooltip, whole
+from overlapbench.view.charts.naming import joined
+from overlapbench.view.console import Wrapper, shortened
+from overlapbench.view.timeline import Bar, Lane, Link, Timeline, path_parts
+from overlapbench.view.vega import Drawing, Record, Spec, field, mark, panel, tooltip, whole
 
 TITLE = "Timeline"
 HINT = "Drag to pan, Ctrl + wheel to zoom, double-click to reset."
@@ -31,6 +36,24 @@ _LANE = 24  # pixels
 _BAR, _HELD = 0.85, 0.3  # of a lane's height
 _LETTERS = 118  # per line of text as wide as the picture
 _ZOOM = "wheel![event.ctrlKey]"  # otherwise a page with pictures could not be scrolled
+MOST_BARS = 6000  # drawn individually per panel: a browser takes a second
+_SHORT = 3  # pixels, below which a bar is hard to see
+_APART = 4  # pixels between strokes
+_CELLS = 4  # of a pixel
+_LETTER, _LEAST_LETTERS = 6.6, 4  # pixels of a letter; letters of a name that is cut
+_ARROWHEADS = 14  # pixels of a bar that names keep free for them
+# In the order of the legend: a class's name, its colour, and that of text on it.
+LOOKS: Mapping[Class, tuple[str, str, str]] = {
+    Class.COMP: ("computation", theme.COMPUTATION, "#ffffff"),
+    Class.COMM: ("communication", theme.COMMUNICATION, theme.ON_CELL),
+    Class.FUSED: ("both at once", theme.SKY, theme.ON_CELL),
+    Class.MEM: ("copy", theme.ORANGE, theme.ON_CELL),
+    Class.HOST: ("host", theme.PURPLE, theme.ON_CELL),
+    Class.WAIT: ("waits", "#B4B4B4", theme.ON_CELL),
+    Class.GATE: ("held by a gate", theme.GREY, theme.ON_CELL),
+}
+_TOLD = ("step", "work", "class", "begin (ms)", "duration (ms)", "bytes", "blocks", "engine",
+         "peer", "SMs", "lane", "rank", "sample", "longest path")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,19 +77,123 @@ BELOW = Layout(1, labels=180, lane_letters=26, row_letters=108, line_letters=_LE
 BESIDE = Layout(2, labels=120, lane_letters=18, row_letters=50, line_letters=66, ticks=6)
 
 
+# ---- the bars of a panel: their places, labels and tooltips
+
+
 @dataclass(frozen=True)
-class Picture:
-    """Timelines as a chart of a page, which figures.html places."""
+class Scale:
+    """The track of each lane, and the duration of a pixel."""
 
-    name: str
-    title: str
-    rows: Sequence[Timeline]
-    notes: Sequence[str]
-    spec: dict[str, Any]
-    wide: bool = True
+    tracks: Mapping[Lane, str]
+    pixel_ns: float
+
+    def record(self, bar: Bar) -> Record:
+        """Return a bar as drawn: its place, how it looks, its label if it fits, its tooltip."""
+        span, alone = bar.span, bar.count == 1
+        kind, _, ink = LOOKS[span.kind]
+        width = bar.end_ns - bar.begin_ns
+        short = "short" if is_short(bar, self.pixel_ns) else "wide"
+        step, work = harmless(span.step or span.name), harmless(span.name)
+        record = {
+            "track": self.tracks[bar.lane],
+            "from": bar.begin_ns / 1e6,
+            "to": bar.end_ns / 1e6,
+            "look": short if span.kind in WORK else "held",
+            "kind": kind,
+            "share": 1 if alone else min(1, bar.busy_ns / max(1, width)),
+            "step": step if alone else f"{step} and {bar.count - 1} more",
+            "work": work if work != step else "",
+            "class": span.kind.value,
+            "begin (ms)": f"{bar.since_ns / 1e6:.6f}",
+            "duration (ms)": f"{bar.busy_ns / 1e6:.6f}",
+            "bytes": f"{span.bytes:,}" if span.bytes and alone else "",
+            "blocks": f"{span.blocks:,}" if span.blocks and alone else "",
+            "engine": harmless(span.engine) if alone else "",
+            "peer": span.peer if span.peer is not None and alone else "",
+            "SMs": span.sms if span.sms is not None and alone else "",
+            "lane": harmless(bar.lane.name),
+            "rank": bar.lane.rank,
+            "sample": span.sample if span.sample is not None else "",
+            "longest path": "yes" if bar.on_path else "",
+        }
+        label = _fitting(step, width / self.pixel_ns) if alone else ""
+        if not label or record["look"] != "wide":
+            return record
+        return record | {"label": label, "ink": ink, "middle": (bar.begin_ns + bar.end_ns) / 2e6}
+
+    def link(self, link: Link) -> Record:
+        """Return the start and the end of an arrow."""
+        return {
+            "from": link.leaves_ns / 1e6,
+            "track": self.tracks[link.source.lane],
+            "reach": link.reaches_ns / 1e6,
+            "into": self.tracks[link.target.lane],
+        }
 
 
-def draw_timelines(timelines: Sequence[Timeline], title: str, layout: Layout = BELOW) -> Picture:
+def name_tracks(timeline: Timeline, letters: int) -> dict[Lane, str]:
+    """Give the lanes unique names of at most so many letters."""
+    tracks: dict[Lane, str] = {}
+    for lane in timeline.lanes:
+        whose = f"rank {lane.rank} " if timeline.ranks > 1 else ""
+        name = shortened(f"{whose}{harmless(lane.name)}", letters)
+        number = 2
+        while name in tracks.values():
+            name = f"{shortened(name.partition('#')[0], letters - 4)}#{number}"
+            number += 1
+        tracks[lane] = name
+    return tracks
+
+
+def merged(bars: Sequence[Bar], pixel_ns: float) -> list[Bar]:
+    """If there are too many bars, merge those that are indistinguishable."""
+    if len(bars) <= MOST_BARS:
+        return list(bars)
+    cell_ns = pixel_ns / _CELLS
+
+    def cell(bar: Bar) -> Hashable:
+        if bar.end_ns - bar.begin_ns >= cell_ns:
+            return id(bar)
+        return (bar.lane, bar.span.kind, bar.on_path, bar.begin_ns // cell_ns)
+
+    return [
+        replace(
+            group[0],
+            end_ns=max(bar.end_ns for bar in group),
+            count=len(group),
+            busy_ns=sum(bar.busy_ns for bar in group),
+        )
+        for group in grouped(bars, cell).values()
+    ]
+
+
+def with_strokes(bars: Iterable[Bar], pixel_ns: float) -> list[Bar]:
+    """Return those of short bars that get a stroke: they are not too close together."""
+    found: list[Bar] = []
+    for bar in bars:
+        near = found and found[-1].lane == bar.lane
+        if not near or bar.begin_ns - found[-1].begin_ns >= _APART * pixel_ns:
+            found.append(bar)
+    return found
+
+
+def is_short(bar: Bar, pixel_ns: float) -> bool:
+    """Tell whether a bar is hard to see."""
+    return bar.end_ns - bar.begin_ns < _SHORT * pixel_ns
+
+
+def _fitting(name: str, pixels: float) -> str:
+    """Return the part of a name that fits on a bar; "" if it would not distinguish names."""
+    letters = int((pixels - _ARROWHEADS) / _LETTER)
+    if len(name) <= letters:
+        return name
+    return shortened(name, letters) if letters >= _LEAST_LETTERS else ""
+
+
+# ---- the picture
+
+
+def draw_timelines(timelines: Sequence[Timeline], title: str, layout: Layout = BELOW) -> Drawing:
     """Draw timelines in one picture; ResultError if one has too much to be legible."""
     title, notes = harmless(title) or TITLE, _reading(timelines)
     headings = [_heading(timeline, layout) for timeline in timelines]
@@ -74,22 +201,20 @@ def draw_timelines(timelines: Sequence[Timeline], title: str, layout: Layout = B
     made["title"] = {"text": title}
     if notes:
         made["title"]["subtitle"] = textwrap.wrap(" ".join(notes), _LETTERS)
-    return Picture("timelines", title, timelines, notes, made)
+    return Drawing("timelines", title, timelines, notes, made)
 
 
-def draw_for_page(timeline: Timeline, name: str) -> Picture:
+def draw_for_page(timeline: Timeline, name: str) -> Drawing:
     """Draw a timeline without its text, which the page writes itself."""
     made = _draw([timeline], [None], BELOW)
-    return Picture(name, harmless(timeline.row), [timeline], describe(timeline), made)
+    return Drawing(name, harmless(timeline.row), [timeline], describe(timeline), made)
 
 
 def describe(timeline: Timeline) -> list[str]:
     """Say what a timeline shows, T, the parts of the longest path, and remarks."""
-    about = [f"T {timeline.total_ns / 1e6:.4g} ms", harmless(timeline.window)]
-    about.append(f"{timeline.ranks} {'rank' if timeline.ranks == 1 else 'ranks'}")
-    if timeline.backend:
-        about.append(f"backend: {timeline.backend}")
-    lines = [SEPARATOR.join(about)]
+    about = f"T {timeline.total_ns / 1e6:.4g} ms", harmless(timeline.window)
+    backend = timeline.backend and f"backend: {timeline.backend}"
+    lines = [joined(*about, counted(timeline.ranks, "rank"), backend)]
     if timeline.path:
         shares = [
             f"{LOOKS[kind][0] if kind else 'gaps'} {ns / 1e6:.4g} ms"
@@ -119,11 +244,14 @@ def _draw(
 ) -> dict[str, Any]:
     longest_ns = max(timeline.length_ns for timeline in timelines)
     kinds = {bar.span.kind for timeline in timelines for bar in timeline.bars}
-    colour = _legend([kind for kind in LOOKS if kind in kinds])
+    looks = dict(look[:2] for kind, look in LOOKS.items() if kind in kinds)
+    colour = theme.styled(looks, {"orient": "top", "title": None, "symbolType": "square"}, "kind")
+    scale = {"domain": [0, longest_ns / 1e6], "nice": False}
     first_lowest = len(timelines) - layout.columns  # from here on, a panel is its column's lowest
     panels = []
     for place, (timeline, heading) in enumerate(zip(timelines, headings, strict=True)):
-        time = _time(longest_ns / 1e6, place >= first_lowest, layout.ticks)
+        title = "time (ms)" if place >= first_lowest else None
+        time = field("from:Q", title=title, scale=scale, axis={"tickCount": layout.ticks})
         drawn = _panel(timeline, f"row{place}", time, colour, longest_ns, layout)
         panels.append(drawn | ({"title": heading} if heading else {}))
     pan = {"type": "interval", "encodings": ["x"], "zoom": _ZOOM}
@@ -135,17 +263,6 @@ def _draw(
     )
 
 
-def _time(longest_ms: float, is_lowest: bool, ticks: int) -> Spec:
-    scale = {"domain": [0, longest_ms], "nice": False}
-    title = "time (ms)" if is_lowest else None
-    return field("from:Q", title=title, scale=scale, axis={"tickCount": ticks})
-
-
-def _legend(kinds: Sequence[Class]) -> Spec:
-    legend = {"orient": "top", "title": None, "symbolType": "square"}
-    return theme.styled(dict(LOOKS[kind][:2] for kind in kinds), legend, "kind")
-
-
 def _panel(
     timeline: Timeline, view: str, x: Spec, colour: Spec, longest_ns: int, layout: Layout
 ) -> Spec:
@@ -154,7 +271,11 @@ def _panel(
     if len(scale.tracks) > _MOST_LANES or len(bars) > _MOST_DRAWN:
         what = f"{len(scale.tracks)} lanes with {len(bars)} bars"
         raise ResultError(f"{timeline.row}: {what} are too many to draw: choose --step or --window")
-    at = {"x": x, "y": _lanes(scale, layout.labels)}
+    # The same width in all panels, so that their time axes align.
+    labels = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), layout.labels)
+    axis = {"domain": False, "ticks": False, **labels}
+    tracks = {"domain": list(scale.tracks.values())}
+    at = {"x": x, "y": field("track:N", title=None, scale=tracks, axis=axis)}
     path = [link for link in timeline.links if link.on_path]
     layers = [
         *_bars(bars, scale, at, colour, view),
@@ -165,18 +286,10 @@ def _panel(
     return panel(layers, [*map(scale.record, bars)], width=layout.plot, height=height)
 
 
-def _lanes(scale: Scale, labels: int) -> Spec:
-    # The same width in all panels, so that their time axes align.
-    extent: dict[str, Any] = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), labels)
-    axis = {"domain": False, "ticks": False, **extent}
-    tracks = {"domain": list(scale.tracks.values())}
-    return field("track:N", title=None, scale=tracks, axis=axis)
-
-
 def _bars(bars: Sequence[Bar], scale: Scale, at: Spec, colour: Spec, view: str) -> list[Spec]:
     """Draw bars, strokes for bars that are too short, names where they fit, and the path."""
     low, high = ({"band": share} for share in (_HELD, _BAR))
-    told = {"color": colour, "tooltip": tooltip(*(f"{one}:N" for one in TOLD))}
+    told = {"color": colour, "tooltip": tooltip(*(f"{one}:N" for one in _TOLD))}
     outlined, stroked = at | {"x2": {"field": "to"}}, at | told
     filled = outlined | told
     pale = {"opacity": field("share:Q", scale=None, legend=None)}

@@ -4,7 +4,7 @@ All times are per window (a step, a sample, or the whole trace) and means over t
 recordings of different lengths and numbers of ranks compare.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from overlapbench.grouping import grouped
@@ -15,6 +15,7 @@ from overlapbench.view.console import Entry, Screen, paragraph, shortened, table
 
 _MOST_NAMES = 10
 _FIGURES = 36  # characters beside a name
+_BY_NAME = "the largest changes by name, times of parallel spans added"
 
 Figures = Mapping[str, float]  # in nanoseconds, by what takes the time
 
@@ -36,10 +37,9 @@ class Change:
 def compare(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> list[Change]:
     """Return T, its parts, those of communication, and the names whose times changed most."""
     changes: list[Change] = []
-    for group, figures in _GROUPS.items():
-        old, new = _mean(before, figures), _mean(after, figures)
-        if not old or not new:
-            continue
+    olds, news = _mean(before), _mean(after)
+    for group in (one for one in olds if olds[one] and news.get(one)):
+        old, new = olds[group], news[group]
         found = [
             Change(group, name, old.get(name, 0) / 1e6, new.get(name, 0) / 1e6)
             for name in old | new
@@ -52,31 +52,20 @@ def compare(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> list[Cha
     return changes
 
 
-def _parts(one: Breakdown) -> Figures:
-    return {"T": one.total_ns} | {_title(part): one.parts_ns[part] for part in PARTS}
-
-
-def _communication(one: Breakdown) -> Figures:
-    if one.waiting is None:
-        return {}
-    waiting_ns, moving_ns = one.waiting.waiting_ns, one.waiting.moving_ns
+def _figures(one: Breakdown) -> Mapping[str, Figures]:
+    """Return what takes a rank's time, in groups."""
+    communication: Figures = {}
+    if waiting := one.waiting:
+        communication = {
+            "waiting for the last rank to arrive": waiting.waiting_ns,
+            "moving data": waiting.moving_ns,
+            "unmatched": waiting.total_ns - waiting.waiting_ns - waiting.moving_ns,
+        }
     return {
-        "waiting for the last rank to arrive": waiting_ns,
-        "moving data": moving_ns,
-        "unmatched": one.waiting.total_ns - waiting_ns - moving_ns,
+        "T, and its parts": {"T": one.total_ns} | {_title(p): one.parts_ns[p] for p in PARTS},
+        "all communication": communication,
+        _BY_NAME: {f"{kind} {harmless(name)}": ns for (kind, name), ns in one.work_ns.items()},
     }
-
-
-def _by_name(one: Breakdown) -> Figures:
-    return {f"{kind} {harmless(name)}": ns for (kind, name), ns in one.work_ns.items()}
-
-
-_BY_NAME = "the largest changes by name, times of parallel spans added"
-_GROUPS: Mapping[str, Callable[[Breakdown], Figures]] = {
-    "T, and its parts": _parts,
-    "all communication": _communication,
-    _BY_NAME: _by_name,
-}
 
 
 def _title(part: Part) -> str:
@@ -85,12 +74,14 @@ def _title(part: Part) -> str:
     return f"{part[0]} only" if len(part) == 1 else "+".join(part)
 
 
-def _mean(ranks: Sequence[Breakdown], figures: Callable[[Breakdown], Figures]) -> dict[str, float]:
-    """Return the mean over the ranks of each figure per window."""
-    total: dict[str, float] = {}
+def _mean(ranks: Sequence[Breakdown]) -> Mapping[str, dict[str, float]]:
+    """Return the mean over the ranks of each figure per window, in groups."""
+    total: dict[str, dict[str, float]] = {}
     for one in ranks:
-        for name, ns in figures(one).items():
-            total[name] = total.get(name, 0) + ns / one.windows / len(ranks)
+        for group, figures in _figures(one).items():
+            sums = total.setdefault(group, {})
+            for name, ns in figures.items():
+                sums[name] = sums.get(name, 0) + ns / one.windows / len(ranks)
     return total
 
 
@@ -102,18 +93,15 @@ def render(before: Sequence[Breakdown], after: Sequence[Breakdown], screen: Scre
     ]
     parts = ["\n".join([*sides, "Times are in ms per window, and means of the ranks."])]
     for group, changes in grouped(compare(before, after), lambda one: one.group).items():
-        rows = [
-            Entry(shortened(one.name, screen.width - _FIGURES), [_times(one)]) for one in changes
-        ]
+        rows = []
+        for one in changes:
+            times = f"{one.before_ms:.3f}", f"{one.after_ms:.3f}", f"{one.change_ms:+.3f}"
+            rows.append(Entry(shortened(one.name, screen.width - _FIGURES), [times]))
         heads = ("before", "after", "change")
         parts.append(f"{group}:\n{table(screen, heads, rows, words=0)}".rstrip("\n"))
     notes = dict.fromkeys(note for one in (*before, *after) for note in one.notes)
     parts += [paragraph(f"note: {note}", screen, "  ") for note in notes]
     return "\n\n".join(parts) + "\n"
-
-
-def _times(one: Change) -> Sequence[str]:
-    return f"{one.before_ms:.3f}", f"{one.after_ms:.3f}", f"{one.change_ms:+.3f}"
 
 
 def to_json(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> list[dict[str, object]]:

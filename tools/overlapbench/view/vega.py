@@ -10,6 +10,7 @@ nine tenths of the drawing time. Tests check each specification against the sche
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from overlapbench.grouping import grouped
@@ -19,6 +20,7 @@ Spec = dict[str, Any]
 Record = dict[str, Any]
 _Part = TypeVar("_Part")  # the data of a panel
 
+PICTURES = (".png", ".svg", ".html")  # endings of what page.py makes of a specification
 VERSION = "6.4"  # of Vega-Lite, as vl-convert names it
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 GOOD, BAD = "datum.trusted", "!datum.trusted"
@@ -27,6 +29,18 @@ _TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal", "T": "temporal"}
 _TITLE_LETTER_WIDTH = 7  # on average, in pixels
 _SUBTITLE_LETTERS = 135  # that fit into a picture's width
 _AXIS_WIDTH = 80  # beside the plot: labels and title of its y axis
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawing for a page, which figures.html places; `spec` has its data, and no theme."""
+
+    name: str  # unique among those drawn together
+    title: str
+    rows: Sequence[Any]  # that it shows
+    notes: Sequence[str]  # the source of the figures, and how to read them
+    spec: Spec
+    wide: bool = True  # cannot be drawn narrower on a narrow screen
 
 
 def field(shorthand: str, **looks: Any) -> Spec:
@@ -117,13 +131,16 @@ def lay_out(
     width: float = 0,
     independent: Sequence[str] = (),
 ) -> Spec:
-    """Draw a panel of each part below its title; with 0 columns, each fills the picture's width.
+    """Draw a panel of each part below its title; a single untitled part is the whole drawing.
 
-    Without a width, the columns fill it, too. `independent` names scales that no panels share.
+    With 0 columns, each panel fills the picture's width. Without a width, the columns fill it, too.
+    `independent` names scales that no panels share.
     """
     columns = min(most_columns, len(parts)) or 1
     column_width = theme.WIDTH // columns - _AXIS_WIDTH if most_columns else FULL_WIDTH
     size = {"width": width or column_width, "height": height}
+    if [*parts] == [""]:
+        return draw(parts[""]) | size
     panels = [
         draw(part) | {"title": panel_title(title, columns)} | size for title, part in parts.items()
     ]

@@ -4,6 +4,6 @@ pairs, transfers, kernels, training, laboratory: the entries, which ../chart.py 
 curves       curves in panels, on the axes of axes.py; finish.py adds knees, fits and plateaus
 cells        heat maps
 bars         bars of parts
-records      which rows a chart takes, and what of them its marks show
+records      what all charts have, which rows they take, and what of them their marks show
 naming       the names of curves, panels and bars
 """

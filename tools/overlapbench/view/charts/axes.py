@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from overlapbench.view.series import binary_count, binary_size
+from overlapbench.view.charts.naming import binary_count, binary_size
 from overlapbench.view.vega import Spec
 
 _MARGIN = 0.08  # on each side, as a share of a logarithmic axis
@@ -78,13 +78,9 @@ def nice_log_scale(values: Collection[float]) -> Spec:
     return {"type": "log", "domain": [min(values), max(values)], "nice": True}
 
 
-def zero_scale(_: Collection[float]) -> Spec:
-    """Begin at 0, and end at a round number."""
-    return {"zero": True}
-
-
-def plain_scale(_: Collection[float]) -> Spec:
-    return {}
+def always(scale: Spec, values: Collection[float]) -> Spec:
+    """Return a scale that Vega-Lite fits to the values."""
+    return scale
 
 
 def holding(*always: float, below: float = 0.0, above: float = 0.0, nice: bool = False) -> Scale:
@@ -102,6 +98,8 @@ def holding(*always: float, below: float = 0.0, above: float = 0.0, nice: bool =
     return scale
 
 
+zero_scale: Scale = partial(always, {"zero": True})  # to a round number
+plain_scale: Scale = partial(always, {})
 share_scale = holding(0.0, 1.0)
 percent_scale = holding(0.0, 105.0, nice=True)
 difference_scale = holding(0.0, 0.001, above=0.1)  # which may be negative

@@ -4,28 +4,16 @@ A part may be negative due to noise: it is then left of zero, and the others rea
 beyond the sum.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from overlapbench.grouping import grouped
 from overlapbench.reading.result import Row
-from overlapbench.view import theme
-from overlapbench.view.charts.kind import ChartKind
+from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import Naming, unnamed
-from overlapbench.view.charts.records import Rows, record_of
-from overlapbench.view.vega import (
-    BAD,
-    GOOD,
-    Record,
-    Spec,
-    lay_out,
-    mark,
-    panel,
-    split,
-    told,
-    tooltip,
-)
-from overlapbench.view.vega import field as encoded
+from overlapbench.view.charts.records import ChartKind, Rows, record_of
+from overlapbench.view.vega import BAD, GOOD, Record, Spec
 
 _STEP = 22  # of a bar
 _LETTER_WIDTH = 6.2
@@ -63,69 +51,51 @@ class Bars(ChartKind):
         return self.rows.taken(rows)
 
     def draw(self, rows: Sequence[Row]) -> Spec:
-        bars, parts = self._records(rows)
-        low = 1.1 * min([0.0, *(part["from"] for part in parts), *(part["to"] for part in parts)])
-        high = max([_LEAST, *(bar["reach"] for bar in bars)])
-        scale = {"domain": [low, self.text_room * high], "nice": False}
-        x = encoded("from:Q", title=self.x_title, scale=scale)
-        names = list(split(bars, "bar"))
-        panels = list(split(bars, "panel"))
+        name, title = self.label(rows), self.panel(rows)
+        bars = [(self.bar(row), record_of(row, bar=name(row), panel=title(row))) for row in rows]
+        names = list(dict.fromkeys(record["bar"] for _, record in bars))
+        panels = grouped(bars, lambda one: one[1]["panel"])
+        low = min([0.0, *(sum(min(0.0, part["adds"]) for part in bar.parts) for bar, _ in bars)])
+        high = max([_LEAST, *(bar.reach for bar, _ in bars)])
+        scale = {"domain": [1.1 * low, self.text_room * high], "nice": False}
+        x = vega.field("adds:Q", title=self.x_title, scale=scale)
         labels = _LETTER_WIDTH * max(map(len, names))
         width = (theme.WIDTH - labels) / len(panels) - _MARGINS
-        inside = split(parts, "panel")
 
-        def draw(title: str) -> Spec:
-            y = self._y(names, labelled=title == panels[0])
-            mine = split(bars, "panel")[title]
-            return panel([*self._stacks(inside.get(title, []), x, y), *self._ends(mine, x, y)])
+        def draw(mine: Sequence[tuple[Bar, Record]]) -> Spec:
+            labelled = mine[0][1]["panel"] == next(iter(panels))
+            axis = {**theme.CELL_AXIS, "labels": labelled}
+            y = vega.field("bar:N", title=None, scale={"domain": names}, axis=axis)
+            return vega.panel([*self._stacks(mine, x, y), *self._ends(mine, x, y)])
 
-        if panels == [""]:
-            return draw("") | {"width": width, "height": _STEP * len(names)}
-        titled = {title: title for title in panels}
-        return lay_out(titled, draw, len(panels), _STEP * len(names), width)
+        return vega.lay_out(panels, draw, len(panels), _STEP * len(names), width)
 
-    def _records(self, rows: Sequence[Row]) -> tuple[list[Record], list[Record]]:
-        """Make a record of each bar, and of each part."""
-        name, title = self.label(rows), self.panel(rows)
-        bars, parts = [], []
-        for row in rows:
-            bar = self.bar(row)
-            record = record_of(row, bar=name(row), panel=title(row), parted=bool(bar.parts))
-            bars.append(record | {"tick": bar.tick, "reach": bar.reach, "text": bar.text})
-            parts += [bars[-1] | part for part in _stacked(bar.parts)]
-        return bars, parts
-
-    def _y(self, names: Sequence[str], *, labelled: bool) -> Spec:
-        axis = {**theme.CELL_AXIS, "labels": labelled}
-        return encoded("bar:N", title=None, scale={"domain": list(names)}, axis=axis)
-
-    def _legend(self) -> Spec:
-        legend = {"orient": "bottom", "title": None, "columns": len(self.colours)}
-        return {"color": theme.styled(self.colours, legend, "part")}
-
-    def _stacks(self, parts: Sequence[Record], x: Spec, y: Spec) -> list[Spec]:
-        if not parts:
-            return []
+    def _stacks(self, bars: Sequence[tuple[Bar, Record]], x: Spec, y: Spec) -> list[Spec]:
+        parts = [
+            record | part | {"place": place}
+            for bar, record in bars
+            for place, part in enumerate(bar.parts)
+        ]
         fields = ["name:N", "file:N", "part:N", "adds:Q", *(f"{one}:Q" for one in self.tooltip)]
-        at = {"x": x, "x2": {"field": "to"}, "y": y, **self._legend(), "tooltip": tooltip(*fields)}
-        return [mark("bar", at, "", parts, height=_STEP * 0.6)]
+        legend = {"orient": "bottom", "title": None, "columns": len(self.colours)}
+        colour = theme.styled(self.colours, legend, "part")
+        at: Spec = {"x": x, "y": y, "color": colour, "order": vega.field("place:Q")}
+        at["tooltip"] = vega.tooltip(*fields)
+        return [vega.mark("bar", at, "", parts, height=_STEP * 0.6)] if parts else []
 
-    def _ends(self, bars: Sequence[Record], x: Spec, y: Spec) -> list[Spec]:
-        base = {"y": y, "tooltip": told("text:N")}
+    def _ends(self, bars: Sequence[tuple[Bar, Record]], x: Spec, y: Spec) -> list[Spec]:
+        records = [
+            record
+            | {"tick": bar.tick, "reach": bar.reach, "text": bar.text}
+            | {"parted": bool(bar.parts)}
+            for bar, record in bars
+        ]
+        base = {"y": y, "tooltip": vega.told("text:N")}
         tick, reach = ({"x": x | {"field": one}} for one in ("tick", "reach"))
         grey = {"thickness": 3, "opacity": 1, "height": _STEP * 0.8, "color": theme.GREY}
-        text = base | reach | {"text": encoded("text:N")}
+        text = base | reach | {"text": vega.field("text:N")}
         return [
-            mark("bar", base | tick, BAD, bars, height=_STEP * 0.6, **theme.UNTRUSTED_BAR),
-            mark("tick", base | tick, f"{GOOD} && datum.parted", bars, **grey),
-            mark("text", text, "", bars, align="left", dx=6),
+            vega.mark("bar", base | tick, BAD, records, height=_STEP * 0.6, **theme.UNTRUSTED_BAR),
+            vega.mark("tick", base | tick, f"{GOOD} && datum.parted", records, **grey),
+            vega.mark("text", text, "", records, align="left", dx=6),
         ]
-
-
-def _stacked(parts: Sequence[Record]) -> Iterator[Record]:
-    """Place parts one after the other; negative ones extend left from zero."""
-    ends = {True: 0.0, False: 0.0}  # by whether a part is positive
-    for part in parts:
-        start = ends[part["adds"] >= 0]
-        ends[part["adds"] >= 0] = end = start + part["adds"]
-        yield part | {"from": start, "to": end}

@@ -6,17 +6,17 @@ stand below its figure.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.result import Row
 from overlapbench.view import theme
-from overlapbench.view.charts.kind import ChartKind
 from overlapbench.view.charts.naming import Naming, unnamed
 from overlapbench.view.charts.records import (
+    ChartKind,
     Rows,
     bounds,
-    counters_of,
     ratio_text,
     record_of,
     state_text,
@@ -69,19 +69,21 @@ class Cells(ChartKind):
         across = list(dict.fromkeys(map(self.across(rows), ordered)))
         down = list(dict.fromkeys(map(self.down(rows), rows)))
         parts = split(cells, "panel")
-        lines = max(cell["lines"] for cell in cells)
         columns, width = self._width(len(parts), len(across), _LETTER_WIDTH * max(map(len, down)))
         colour, leftmost = self._colour(cells), list(parts)[::columns]
 
         def draw(part: Sequence[Record]) -> Spec:
-            labelled = part[0]["panel"] in leftmost
-            places = self._encoded(across, down, labelled=labelled)
+            above = {"orient": "top", "labelAngle": self.angle, **theme.CELL_AXIS}
+            beside = {"labels": part[0]["panel"] in leftmost, **theme.CELL_AXIS}
+            x, y = {"domain": across}, {"domain": down}
+            places = {
+                "x": encoded("across:N", title=self.across_title, scale=x, axis=above),
+                "y": encoded("down:N", title=self.down_title, scale=y, axis=beside),
+            }
             return self._panel(part, places, colour)
 
-        height = (_HEIGHT + _LINE * max(0, lines - 2)) * len(down)
-        if len(parts) == 1 and "" in parts:
-            return draw(cells) | {"width": width * len(across), "height": height}
-        return lay_out(parts, draw, columns, height, width * len(across))
+        height = _HEIGHT + _LINE * max(0, max(cell["lines"] for cell in cells) - 2)
+        return lay_out(parts, draw, columns, height * len(down), width * len(across))
 
     def _width(self, panels: int, cells: int, labels: float) -> tuple[int, float]:
         """Return the number of panels side by side, and the width of a cell."""
@@ -100,7 +102,12 @@ class Cells(ChartKind):
         if self.one_of:
             places = grouped(cells, lambda one: (one["panel"], one["across"], one["down"]))
             cells = [max(same, key=_badness) for same in places.values()]
-        return [one for part in split(cells, "panel").values() for one in self._compared(part)]
+        if self.to_best:
+            for part in split(cells, "panel").values():
+                best = min((cell["loss"] for cell in part if cell["trusted"]), default=1.0)
+                for cell in part:
+                    cell["loss"] = cell["loss"] / best if cell["trusted"] else None
+        return list(chain(*split(cells, "panel").values()))
 
     def _cell(self, row: Row, **place: str) -> Record:
         measured, lines = self.measured, [line(row) for line in self.lines]
@@ -110,33 +117,14 @@ class Cells(ChartKind):
         return (
             record_of(row, **place, loss=row.counters.get(measured), lines=len(texts))
             | {f"line{number}": text for number, text in enumerate(texts)}
-            | counters_of(row, [measured, *counters])
-            | bounds(row, measured, "loss")
+            | {key: row.counters[key] for key in (measured, *counters) if key in row.counters}
+            | bounds(row, measured, "" if self.to_best else "loss")
         )
 
-    def _compared(self, cells: Sequence[Record]) -> Sequence[Record]:
-        """Make the loss of each cell of a panel the ratio to the panel's best, where asked for."""
-        if not self.to_best:
-            return cells
-        best = min((cell["loss"] for cell in cells if cell["trusted"]), default=1.0)
-        return [
-            {key: value for key, value in cell.items() if not key.startswith("loss")}
-            | {f"{self.measured}{key[4:]}": cell[key] for key in cell if key.startswith("loss_")}
-            | ({"loss": cell["loss"] / best} if cell["trusted"] else {"loss": None})
-            for cell in cells
-        ]
-
-    def _encoded(self, across: Sequence[str], down: Sequence[str], *, labelled: bool) -> Spec:
-        above = {"orient": "top", "labelAngle": self.angle, **theme.CELL_AXIS}
-        beside = {"labels": labelled, **theme.CELL_AXIS}
-        x, y = {"domain": list(across)}, {"domain": list(down)}
-        return {
-            "x": encoded("across:N", title=self.across_title, scale=x, axis=above),
-            "y": encoded("down:N", title=self.down_title, scale=y, axis=beside),
-        }
-
     def _panel(self, cells: Sequence[Record], places: Spec, colour: Spec) -> Spec:
-        base = places | {"tooltip": told("across:N", "down:N", *self._told())}
+        low = [] if self.to_best else ["loss_low:Q", "loss_high:Q"]
+        fields = ["loss:Q", *low, *(f"{one}:Q" for one in self.tooltip)]
+        base = places | {"tooltip": told("across:N", "down:N", *fields)}
         layers = [
             mark("rect", base | {"color": colour}, GOOD),
             mark("rect", base, BAD, **theme.UNTRUSTED_CELL),
@@ -148,10 +136,6 @@ class Cells(ChartKind):
             looks = {"color": theme.ON_CELL, **font, "dy": {"expr": dy}}
             layers.append(mark("text", text, f"datum.lines > {line}", **looks))
         return panel(layers, cells)
-
-    def _told(self) -> list[str]:
-        low = [] if self.to_best else ["loss_low:Q", "loss_high:Q"]
-        return ["loss:Q", *low, *(f"{one}:Q" for one in self.tooltip)]
 
     def _colour(self, cells: Sequence[Record]) -> Spec:
         """Colour a loss: white at 1, orange above it, and blue below it."""

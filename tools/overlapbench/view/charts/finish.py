@@ -4,13 +4,17 @@ A finding is told in the legend, after the name of its curve; a ring marks its p
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from overlapbench.grouping import grouped
 from overlapbench.statistics.fit import fit_line
-from overlapbench.view.series import knee
 from overlapbench.view.vega import Record
 
+KNEE_RISE = 1.10
+KNEE_MEANING = (
+    "the first grid with a slowdown above 1.0 and at least"
+    f" {KNEE_RISE - 1:.0%} above the lowest of the smaller grids"
+)
 KNEE_SHARE = 0.95  # of a plateau
 _MICROSECONDS = 1e3  # in a millisecond
 Found = tuple[str, Record] | None  # the text, and the point that it is about
@@ -35,6 +39,20 @@ def telling(find: Callable[[list[Record]], Found]) -> Callable[[list[Record]], l
         return records
 
     return tell
+
+
+def knee(slowdowns: Sequence[float]) -> int | None:
+    """Return the index of the knee of a curve ordered by grid, or None if it has none.
+
+    KNEE_MEANING defines it: the first point where overlap has a cost, clearly higher than before,
+    because blocks begin to compete with the communication for SMs. The curve may rise further.
+    """
+    lowest = float("inf")
+    for index, slowdown in enumerate(slowdowns):
+        if slowdown > 1.0 and slowdown >= KNEE_RISE * lowest:
+            return index
+        lowest = min(lowest, slowdown)
+    return None
 
 
 def knee_of(curve: list[Record]) -> Found:

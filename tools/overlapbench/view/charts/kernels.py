@@ -6,9 +6,9 @@ from overlapbench.reading.result import Row
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
-from overlapbench.view.charts.curves import Curves, X
+from overlapbench.view.charts.curves import Curves, X, Y
+from overlapbench.view.charts.naming import joined
 from overlapbench.view.charts.records import Rows, bounds, whole
-from overlapbench.view.series import joined
 from overlapbench.view.vega import Record
 
 _LATENCIES = {"alone": theme.GREEN, "more, beside the load": theme.BLUE}
@@ -62,9 +62,7 @@ SUPPLY = Curves(
         )
     ],
     x=X("workers", "workers", axes.linear_axis, least=0),
-    measured="batches_per_s",
-    y_title="batches per second",
-    scale=axes.zero_scale,
+    y=Y("batches_per_s", "batches per second", axes.zero_scale),
     reference="predicted_batches_per_s",
     tooltip=["prediction_error_pct"],
     alone=280,
@@ -76,16 +74,10 @@ IDLE = replace(
     name="idle",
     title="Idle device against workers",
     reading="",
-    measured="device_idle_share",
-    y_title="device idle (share of the time)",
-    scale=axes.share_scale,
+    y=Y("device_idle_share", "device idle (share of the time)", axes.share_scale),
     reference="",
     tooltip=(),
 )
-
-
-def _launches(kernel: str, counter: str, panel: str) -> Rows:
-    return Rows(f"Launch/{kernel}", (counter,), measured=counter, told={"panel": panel})
 
 
 # A kernel by its way of launching, even if all use the same.
@@ -97,21 +89,21 @@ _BY_CALL = naming.named(
 )
 
 
-_TO_HOST = "host cost of an empty kernel"
 LAUNCH = Curves(
     name="launch",
     title="What launching kernels costs",
     reading="The axes are logarithmic. A round trip ends when the host knows that the kernel is"
     " done.",
     rows=[
-        _launches("EmptyKernel", "host_us_per_launch", _TO_HOST),
-        _launches("RoundTrip", "round_trip_us", _TO_HOST),
-        _launches("EmptyKernel", "device_us_per_launch", "device cost of an empty kernel"),
+        Rows(f"Launch/{kernel}", (counter,), measured=counter, told={"panel": f"{cost} kernel"})
+        for kernel, counter, cost in (
+            ("EmptyKernel", "host_us_per_launch", "host cost of an empty"),
+            ("RoundTrip", "round_trip_us", "host cost of an empty"),
+            ("EmptyKernel", "device_us_per_launch", "device cost of an empty"),
+        )
     ],
     x=X("launches", "launches", axes.count_axis, unwritten=1),
-    measured="us_per_launch",
-    y_title="µs per launch",
-    scale=axes.log_scale,
+    y=Y("us_per_launch", "µs per launch", axes.log_scale),
     series=_BY_CALL,
 )
 PIECES = Curves(
@@ -126,9 +118,7 @@ PIECES = Curves(
         field="kernel_us",
         value=lambda row: row.counters.get("kernel_us"),
     ),
-    measured="pieces_slowdown",
-    y_title="time / time in one kernel",
-    scale=axes.ratio_log_scale,
+    y=Y("pieces_slowdown", "time / time in one kernel", axes.ratio_log_scale),
     tooltip=["kernel_us", "launches", "dominated_below_us"],
     alone=260,
     derived={"launches": lambda row: whole(row, "launches")},
@@ -147,9 +137,7 @@ COPY_SHARES = Curves(
         Rows("Softmax/*", ("pct_of_copy",), x="columns"),
     ],
     x=X("count", "", axes.elements_axis, field="x"),
-    measured="pct_of_copy",
-    y_title="% of a copy",
-    scale=axes.percent_scale,
+    y=Y("pct_of_copy", "% of a copy", axes.percent_scale),
     tooltip=["fused_speedup", "predicted_speedup"],
     level=100,
     level_style={"color": theme.GREY, "strokeDash": [4, 4]},

@@ -7,10 +7,9 @@ from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
 from overlapbench.view.charts.cells import Cells
-from overlapbench.view.charts.curves import Curves, X
-from overlapbench.view.charts.naming import Name
+from overlapbench.view.charts.curves import Curves, X, Y
+from overlapbench.view.charts.naming import Name, file_names, joined
 from overlapbench.view.charts.records import Rows, bounds, ratio_text, state_text, whole
-from overlapbench.view.series import file_names, joined
 from overlapbench.view.vega import Record
 
 _WAYS = {"Broadcast": "Broadcast: one way", "SendRecv": "SendRecv: both ways at once"}
@@ -28,9 +27,7 @@ LINK = Curves(
     " plateau, the highest point. Copy engines use no SMs.",
     rows=[Rows("Lab/Link/*", ["GBps"])],
     x=X("", "SMs (NCCL: CTAs) that the transport uses", axes.level_axis, field="sms", value=_sms),
-    measured="GBps",
-    y_title="GB/s",
-    scale=axes.room_scale,
+    y=Y("GBps", "GB/s", axes.room_scale),
     tooltip=["sms", "GBps_per_sm"],
     holds_intervals=True,
     height=300,

@@ -1,4 +1,4 @@
-"""The names of curves and panels: what distinguishes a row from the others of its chart.
+"""The names of curves, panels and axes: what distinguishes a row from the others of its chart.
 
 A Naming takes all rows of a chart, and returns a function that names one of them. Properties that
 all rows share are stated once, above the chart. With several files, each curve names its file.
@@ -7,20 +7,84 @@ Names omit defaults. So if some rows of a collective name a transport, the other
 without a choice (a copy to the host, a collective of the host backend) have no transport to show.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.result import Row
-from overlapbench.view.series import file_names, joined, label, shared_axes
 
 Name = Callable[[Row], str]
 Naming = Callable[[Sequence[Row]], Name]
+
+SEPARATOR = " · "
+# Axes whose value alone is clear: `bf16`, `streaming`.
+_BARE = frozenset({"cadence", "call", "direction", "form", "memory", "precision", "type"})
+# Axes whose own name is longer than a label needs.
+_SHORT = {"pipeline_streams": "streams", "supply_batches": "batches"}
 
 SM_AXES = ("comm_sms", "comm_ctas")  # SMs or CTAs of a transport
 _STANDING_TRANSPORT = "nccl"
 # Titles of panels, by the axis `first`, in the order of the panels.
 _ORDERS = {"comp": "computation first", "comm": "communication first", "none": "neither side first"}
+
+
+def describe(axis: str, value: str) -> str:
+    """Write one axis for a reader: `64 MiB`, `array 256 MiB`, `4 Mi elements`, `grid 16×16`."""
+    if axis.endswith("bytes") and value.isdecimal():
+        return f"{_spaced(axis.removesuffix('bytes'))} {binary_size(int(value))}".strip()
+    if axis.endswith("elements") and value.isdecimal():
+        count = binary_count(int(value))
+        return f"{_spaced(axis.removesuffix('elements'))} {count} elements".strip()
+    if axis.endswith("delay_us"):
+        return f"{value} µs"
+    if axis.endswith("_us"):
+        return f"{_spaced(axis.removesuffix('_us'))} {value} µs"
+    if axis == "grid":
+        return f"grid {value.replace('x', '×')}"
+    return value if axis in _BARE else f"{_spaced(_SHORT.get(axis, axis))} {value}"
+
+
+def _spaced(axis: str) -> str:
+    return axis.replace("_", " ").strip()
+
+
+def binary_size(size_bytes: int) -> str:
+    """Write a size in its largest whole binary unit: 67108864 is `64 MiB`."""
+    count = binary_count(size_bytes)
+    return f"{count}B" if " " in count else f"{count} B"
+
+
+def binary_count(count: int) -> str:
+    """Write a number with its largest whole binary prefix: 4194304 is `4 Mi`."""
+    for exponent, prefix in ((3, "Gi"), (2, "Mi"), (1, "Ki")):
+        if count and count % 1024**exponent == 0:
+            return f"{count // 1024**exponent} {prefix}"
+    return str(count)
+
+
+def joined(*parts: str) -> str:
+    """Join the texts that are not empty."""
+    return SEPARATOR.join(filter(None, parts))
+
+
+def label(
+    head: str, axes: Mapping[str, str], leave_out: Collection[str] = (), file: str = ""
+) -> str:
+    """Join a head, the axes that are not left out, and a file: `AllToAll · 64 MiB`."""
+    parts = (describe(axis, value) for axis, value in axes.items() if axis not in leave_out)
+    return joined(head, *parts, file)
+
+
+def file_names(rows: Sequence[Row]) -> Callable[[Row], str]:
+    """Return a function that names a row's file; "" if all rows are from one."""
+    several = len({row.file for row in rows}) > 1
+    return lambda row: row.file if several else ""
+
+
+def shared_axes(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the axes with one value in all rows: stated once, they need not be in labels."""
+    everywhere = set.intersection(*(set(row.name.axes) for row in rows))
+    return {axis: value for axis, value in rows[0].name.axes if (axis, value) in everywhere}
 
 
 def by(name: Name) -> Naming:
@@ -85,22 +149,18 @@ def named(
     return naming
 
 
-def axes_of_side(side: int) -> Callable[[Row], Mapping[str, str]]:
-    """Return a function for the axes of a pair's first workload (0), or all others (1)."""
-    return lambda row: {
-        axis: value
-        for axis, value in row.name.axes
-        if (axis in row.table.axes_of_first(row.name)) == (side == 0)
-    }
-
-
 def side(number: int, *told: str, head: Naming = unnamed, alike: bool = False) -> Naming:
-    """Name a side of a pair by its axes: 0 is the workload named first."""
+    """Name a side of a pair by its axes: 0 is the workload named first, 1 has all other axes."""
+
+    def own(row: Row) -> Mapping[str, str]:
+        first = row.table.axes_of_first(row.name)
+        return {a: value for a, value in row.name.axes if (a in first) == (number == 0)}
+
     return named(
         *told,
         head=together(by(lambda row: row.name.workloads[number]), head),
         alike=lambda row: row.name.workloads[number] if alike else None,
-        axes=axes_of_side(number),
+        axes=own,
         file=unnamed,
     )
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
+from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import Row
 from overlapbench.statistics.intervals import written
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.cells import Cells
-from overlapbench.view.charts.curves import Curves, X
+from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.charts.naming import Name
 from overlapbench.view.charts.records import Rows, whole
-from overlapbench.view.series import KNEE_MEANING, file_names, grid_of
 
 _CURVES_A_PANEL = 6  # that are distinguishable; more are split into a panel for each pair
 _TIMES = {  # drawn in this order, so that T is on top where lines meet
@@ -19,6 +19,14 @@ _TIMES = {  # drawn in this order, so that T is on top where lines meet
     "overlap_ms": ("T: both together", theme.VERMILION),
 }
 _BY_PAIR = naming.named("grid", head=naming.by_workload)
+
+
+def grid_of(name: BenchmarkName) -> tuple[int, int] | None:
+    """Return (gx, gy) of `grid:gxXgy`, or None if the name has no such axis."""
+    sides = (name.axis("grid") or "").split("x")
+    if len(sides) != 2 or not all(side.isdecimal() for side in sides):
+        return None
+    return int(sides[0]), int(sides[1])
 
 
 def _blocks(row: Row) -> tuple[int, str]:
@@ -55,12 +63,10 @@ def _time_style(_: object) -> theme.Encoding:
 SLOWDOWN = Curves(
     name="slowdown",
     title="Slowdown against grid",
-    reading=f"The ring marks the knee: {KNEE_MEANING}.",
+    reading=f"The ring marks the knee: {finish.KNEE_MEANING}.",
     rows=[Rows("Overlap/*", known=["slowdown"])],
     x=_GRID,
-    measured="slowdown",
-    y_title="slowdown T / max(C, M): 1 is perfect overlap",
-    scale=axes.slowdown_scale,
+    y=Y("slowdown", "slowdown T / max(C, M): 1 is perfect overlap", axes.slowdown_scale),
     tooltip=["grid:N"],
     holds_intervals=True,
     level=1.0,
@@ -81,9 +87,7 @@ TIMES = Curves(
         for counter, (what, _) in _TIMES.items()
     ],
     x=_GRID,
-    measured="time_ms",
-    y_title="time (ms)",
-    scale=axes.nice_log_scale,
+    y=Y("time_ms", "time (ms)", axes.nice_log_scale),
     tooltip=["series:N"],
     style=_time_style,
     panel=_BY_PAIR,
@@ -114,7 +118,7 @@ PAIRS = Cells(
     across=naming.side(0, "grid"),
     down=naming.side(1, "grid"),
     colour="slowdown",
-    panel=file_names,
+    panel=naming.file_names,
     lines=[_spread, _grid],
     one_of=True,
     below_one=True,

@@ -1,12 +1,30 @@
-"""From rows to records: which rows a chart takes, and what of a row its marks show."""
+"""What all charts have, which rows they take, and what of a row their marks show."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, ClassVar
 
 from overlapbench.reading.result import Row
-from overlapbench.view.vega import Record
+from overlapbench.view.vega import Record, Spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChartKind:
+    """One entry of the table of charts."""
+
+    wide: ClassVar[bool] = False  # cannot be drawn narrower on a narrow screen
+    name: str = ""
+    title: str = ""
+    reading: str = ""
+
+    def select(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows that the chart shows; if there are none, it is not drawn."""
+        raise NotImplementedError
+
+    def draw(self, rows: Sequence[Row]) -> Spec:
+        """Draw those rows."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -25,13 +43,8 @@ class Rows:
     beside: bool = False  # shown only in panels that other rows make
 
     def taken(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows that the chart takes, by family first: there may be very many."""
-        family = self.of.partition("/")[0].partition("*")[0]  # or its first letters
-        near = [row for row in rows if row.name.family.startswith(family)]
-        kinds = {(row.name.family, row.name.workloads): row for row in near}
-        fitting = {kind for kind, row in kinds.items() if fnmatchcase(kind_of(row), self.of)}
-        of_kind = (row for row in near if (row.name.family, row.name.workloads) in fitting)
-        return [row for row in of_kind if self._has(row)]
+        """Return the rows that the chart takes."""
+        return [row for row in rows if fnmatchcase(kind_of(row), self.of) and self._has(row)]
 
     def _has(self, row: Row) -> bool:
         return (
@@ -58,11 +71,6 @@ def record_of(row: Row, **fields: Any) -> Record:
     """Return a record with its origin, whether it is trusted, its problem, and the fields."""
     origin = {"name": str(row.name), "file": row.file}
     return {**origin, "trusted": row.trusted, "problem": row.problem, **fields}
-
-
-def counters_of(row: Row, counters: Sequence[str]) -> Record:
-    """Return the given counters that the row has."""
-    return {key: row.counters[key] for key in counters if key in row.counters}
 
 
 def bounds(row: Row, counter: str, field: str = "") -> Record:

@@ -7,10 +7,9 @@ from overlapbench.reading.result import Row
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
-from overlapbench.view.charts.curves import Curves, X
-from overlapbench.view.charts.naming import Name
+from overlapbench.view.charts.curves import Curves, X, Y
+from overlapbench.view.charts.naming import Name, file_names, joined
 from overlapbench.view.charts.records import Rows, kind_of, state_text
-from overlapbench.view.series import file_names, joined
 
 MLP = Curves(
     name="mlp",
@@ -21,9 +20,7 @@ MLP = Curves(
         for axis in ("steps", "layers")
     ],
     x=X("steps", "", axes.close_axis, field="count"),
-    measured="train_ms",
-    y_title="time (ms)",
-    scale=axes.plain_scale,
+    y=Y("train_ms", "time (ms)", axes.plain_scale),
     tooltip=["fitted_ms"],
     line="fitted_ms",
     height=300,
@@ -41,9 +38,7 @@ BUBBLES = Curves(
     reading="The dashed line is the published formula, which neglects transfer times.",
     rows=[Rows("Pp/*", known=["bubble_share", "formula_bubble_share"])],
     x=X("microbatches", "micro-batches", axes.count_axis),
-    measured="bubble_share",
-    y_title="bubbles (share of T)",
-    scale=axes.difference_scale,
+    y=Y("bubble_share", "bubbles (share of T)", axes.difference_scale),
     reference="formula_bubble_share",
     panel=naming.by_workload,
     series=naming.named(
@@ -86,9 +81,7 @@ LAYERS = Curves(
         Rows(axes=["peer"], when=lambda row: row.time_ms > 0, measured=TIME, beside=True),
     ],
     x=X("tokens", "tokens of all ranks", axes.count_axis),
-    measured="time_ms",
-    y_title="time (ms)",
-    scale=axes.log_scale,
+    y=Y("time_ms", "time (ms)", axes.log_scale),
     reference="sequential_ms",
     bound="bound_ms",
     tooltip=["bound_ms", "speedup"],
@@ -114,9 +107,7 @@ BUCKETS = Curves(
     " predicted from its parts, each measured alone.",
     rows=[Rows("Ddp/Buckets", known=["exposed_comm_ms", "bound_ms"])],
     x=X("bucket_bytes", "bucket size", axes.size_axis),
-    measured="exposed_comm_ms",
-    y_title="exposed communication (ms)",
-    scale=axes.difference_scale,
+    y=Y("exposed_comm_ms", "exposed communication (ms)", axes.difference_scale),
     reference="predicted_ms",
     tooltip=["step_overhead_pct"],
     holds_intervals=True,

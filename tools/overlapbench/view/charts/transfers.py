@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from overlapbench.reading.counters import TIME
 from overlapbench.reading.result import Row
 from overlapbench.view.charts import axes, naming
-from overlapbench.view.charts.curves import Curves, X
-from overlapbench.view.charts.naming import Name
+from overlapbench.view.charts.curves import Curves, X, Y
+from overlapbench.view.charts.naming import SEPARATOR, Name
 from overlapbench.view.charts.records import Rows
-from overlapbench.view.series import SEPARATOR
 from overlapbench.view.vega import Record
 
 BANDWIDTH = Curves(
@@ -17,9 +16,7 @@ BANDWIDTH = Curves(
     reading="Each communication alone, as nccl-tests defines bus bandwidth.",
     rows=[Rows("Comm/*", known=["busbw_GBps"])],
     x=X("bytes", "size per rank", axes.size_axis, field="size_bytes"),
-    measured="busbw_GBps",
-    y_title="bus bandwidth (GB/s)",
-    scale=axes.zero_scale,
+    y=Y("busbw_GBps", "bus bandwidth (GB/s)", axes.zero_scale),
     height=220,
     alone=340,
     panel=naming.where_transports_differ(naming.by_workload, naming.unnamed),
@@ -30,25 +27,17 @@ BANDWIDTH = Curves(
 )
 
 
-def _route(direction: str, panel: str, group: str, counter: str = "GBps") -> Rows:
-    """Return the rows of a panel; panels of a group share a scale.
-
-    The bus has a panel for each direction with the other direction idle. With both directions busy,
-    each has its own panel, too, since they may not share evenly.
-    """
-    told = {"panel": panel, "group": group}
-    where = {"direction": direction}
-    return Rows("Copy/Bandwidth", (counter,), where=where, measured=counter, told=told)
-
-
 _BUSY = "both directions busy"
+# The panels of copies: the direction, the title, the group that shares a scale, and the counter.
+# The bus has a panel for each direction with the other direction idle. With both directions busy,
+# each has its own panel, too, since they may not share evenly.
 _ROUTES = (
-    _route("host_to_device", "host to device", "bus"),
-    _route("device_to_host", "device to host", "bus"),
-    _route("both", f"host to device, {_BUSY}", "bus", "host_to_device_GBps"),
-    _route("both", f"device to host, {_BUSY}", "bus", "device_to_host_GBps"),
-    _route("device_local", "within the device (read + written)", "device"),
-    _route("peer", "to a peer device", "device"),
+    ("host_to_device", "host to device", "bus", "GBps"),
+    ("device_to_host", "device to host", "bus", "GBps"),
+    ("both", f"host to device, {_BUSY}", "bus", "host_to_device_GBps"),
+    ("both", f"device to host, {_BUSY}", "bus", "device_to_host_GBps"),
+    ("device_local", "within the device (read + written)", "device", "GBps"),
+    ("peer", "to a peer device", "device", "GBps"),
 )
 _WITHIN_DEVICES = ("device_local", "peer")  # directions without host memory
 
@@ -73,11 +62,18 @@ COPIES = Curves(
     title="Copy bandwidth against size",
     reading="Both axes are logarithmic. With both directions busy, the bus carries the sum of"
     " the two panels.",
-    rows=_ROUTES,
+    rows=[
+        Rows(
+            "Copy/Bandwidth",
+            (counter,),
+            where={"direction": direction},
+            measured=counter,
+            told={"panel": panel, "group": group},
+        )
+        for direction, panel, group, counter in _ROUTES
+    ],
     x=X("bytes", "size", axes.size_axis, field="size_bytes"),
-    measured="GBps",
-    y_title="GB/s",
-    scale=axes.log_scale,
+    y=Y("GBps", "GB/s", axes.log_scale),
     height=200,
     series=_by_kind_of_copy,
     scale_of_each="group",
@@ -96,9 +92,7 @@ PIPELINE = Curves(
     " labelled with the percentage of it that was reached.",
     rows=[Rows("Copy/Pipelined", ("speedup", "sequential_ms", "bound_ms", "pct_of_bound"))],
     x=X("pipeline_streams", "streams", axes.count_axis, field="streams"),
-    measured="speedup",
-    y_title="speedup over sequential",
-    scale=axes.ratio_scale,
+    y=Y("speedup", "speedup over sequential", axes.ratio_scale),
     reference="bound_speedup",
     tooltip=["pct_of_bound"],
     level=1.0,
@@ -121,9 +115,7 @@ COMPUTE_TRANSFER = Curves(
     " waiting host tie the streams together.",
     rows=[Rows("Copy/ComputeTransfer", ("sequential_ms", "speedup"))],
     x=X("buffers", "buffers", axes.level_axis),
-    measured="time_ms",
-    y_title="time (ms)",
-    scale=axes.zero_scale,
+    y=Y("time_ms", "time (ms)", axes.zero_scale),
     reference="sequential_ms",
     tooltip=["speedup"],
     interval=TIME,
@@ -139,9 +131,7 @@ FRAGMENTS = Curves(
     reading="The dashed line is the same data in one transfer. Both axes are logarithmic.",
     rows=[Rows("Copy/Fragmented", ("one_transfer_ms", "fragmented_slowdown"))],
     x=X("fragments", "fragments", axes.count_axis),
-    measured="time_ms",
-    y_title="time (ms)",
-    scale=axes.log_scale,
+    y=Y("time_ms", "time (ms)", axes.log_scale),
     reference="one_transfer_ms",
     tooltip=["fragmented_slowdown"],
     interval=TIME,

@@ -9,39 +9,28 @@ interprets its expressions (vega-interpreter) instead of compiling them.
 import base64
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from markupsafe import Markup
 
+from overlapbench.judge import wording
 from overlapbench.judge.verdicts import Comparison
-from overlapbench.judge.wording import cells
-from overlapbench.judge.wording import summary as comparison_summary
+from overlapbench.reading.names import part_name
 from overlapbench.view import breakdown
-from overlapbench.view.chart import Chart
-from overlapbench.view.page import charts_script, page_environment, render_template, vega_libraries
-from overlapbench.view.report import summary
-from overlapbench.view.report.runs import COLUMNS, Run
-from overlapbench.view.report.tables import (
-    Anchors,
-    Section,
-    figure,
-    make_tables,
-    meaning,
-    split_axes,
-)
-from overlapbench.view.report.tuned import Tuned
-from overlapbench.view.series import KNEE_MEANING
+from overlapbench.view.charts.finish import KNEE_MEANING
+from overlapbench.view.page import inserted, page_environment, render_template, vega_libraries
+from overlapbench.view.report import tables
+from overlapbench.view.report.runs import COLUMNS, Run, Tuned
 from overlapbench.view.timeline import Timeline
 from overlapbench.view.timeline_picture import READING, draw_for_page
+from overlapbench.view.vega import Drawing
 
-_FOLDER = Path(__file__).parent
 _OPEN_UP_TO = 200  # rows; longer tables are folded until a reader, or a search, opens them
 
 
 def render_report(
     title: str,
     runs: Sequence[Run],
-    charts: Sequence[Chart],
+    charts: Sequence[Drawing],
     comparison: Comparison | None = None,
     tuned: Sequence[Tuned] = (),
     timelines: Sequence[Timeline] = (),
@@ -49,11 +38,11 @@ def render_report(
 ) -> bytes:
     """Return the page as UTF-8."""
     rows = [row for run in runs for row in run.result.rows]
-    anchors = Anchors(rows)
+    anchors = tables.Anchors(rows)
     judged = {row.name: row for row in comparison.rows} if comparison else {}
-    tables = make_tables(rows, runs[0].result.table, anchors, judged)
-    bad = [line for table in tables for line in table.lines if line.state]
-    shared, differing = summary.machine(runs)
+    sections = tables.make_sections(rows, runs[0].result.table)
+    bad = [row for section in sections for row in section.rows if row.bad]
+    shared, differing = tables.machine(runs)
     traced = [draw_for_page(one, f"timeline-{place}") for place, one in enumerate(timelines)]
     return render_template(
         "report/page.html",
@@ -65,24 +54,23 @@ def render_report(
         shares=breakdown.cells,
         timeline_reading=" ".join(READING),
         anchors=anchors,
-        figure=figure,
+        figure=tables.figure,
+        cell=tables.cell,
+        state=tables.state,
+        change=tables.change,
+        judged=judged,
         hash_of=_hash_of,
-        meaning=meaning,
-        cells=cells,
-        split_axes=split_axes,
-        charts_of=lambda table: _charts_of(table, charts),
-        tables=tables,
+        cells=wording.cells,
+        part_name=part_name,
+        charts_of=lambda section: _charts_of(section, charts),
+        tables=sections,
         tuned=tuned,
         open_up_to=_OPEN_UP_TO,
         knee=KNEE_MEANING,
         style=Markup(page_environment().get_template("report/style.css").render()),
-        scripts=[
-            Markup((_FOLDER / "tables.js").read_text(encoding="utf-8")),
-            vega_libraries(),
-            charts_script(),
-        ],
+        scripts=[inserted("report/tables.js"), vega_libraries(), inserted("charts.js")],
         bad=bad,
-        causes=summary.causes(bad),
+        causes=tables.causes(bad),
         controls=sum(row.passed_control for row in rows),
         runs=runs,
         run_columns={
@@ -90,22 +78,20 @@ def render_report(
             for key, column in COLUMNS.items()
             if any(run.result.context.get(key) for run in runs)
         },
-        several=len(runs) > 1,
         row_count=len(rows),
-        worst=summary.worst_slowdowns(tables),
+        worst=[row for one in sections for row in one.largest("slowdown")[: tables.MOST_NOTABLE]],
         shared=shared,
         differing=differing,
         compared=comparison,
-        counts=comparison.counts if comparison else {},
-        sentences=comparison_summary(comparison)[1:] if comparison else [],
-        changes=summary.list_changes(comparison) if comparison else [],
+        sentences=wording.summary(comparison)[1:] if comparison else [],
+        changes=tables.list_changes(comparison) if comparison else [],
     )
 
 
-def _charts_of(table: Section, charts: Sequence[Chart]) -> list[Chart]:
+def _charts_of(section: tables.Section, charts: Sequence[Drawing]) -> list[Drawing]:
     """Return the charts of a section; every chart has rows of only one."""
-    lines = {(line.row.file, line.row.name) for line in table.lines}
-    return [chart for chart in charts if (chart.rows[0].file, chart.rows[0].name) in lines]
+    rows = {(row.file, row.name) for row in section.rows}
+    return [chart for chart in charts if (chart.rows[0].file, chart.rows[0].name) in rows]
 
 
 def _hash_of(content: Markup) -> str:

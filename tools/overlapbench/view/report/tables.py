@@ -1,4 +1,6 @@
-"""The sections of a report: one for each family that the files define, in their order.
+"""What a report says: a section for each family, its notable figures, changes, and machines.
+
+Sections are those of the families that the files define, in their order.
 
 A section's table initially shows the family's `lead` counters, if its rows have them; all others
 are shown on request. The notable figure of a section, named in the summary, is the largest value of
@@ -9,18 +11,23 @@ A figure with a 95 % interval ends at the interval's first digit, `1.45 ±0.01`,
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from overlapbench.grouping import grouped
+from overlapbench.judge.findings import Finding, Verdict
+from overlapbench.judge.verdicts import Comparison
 from overlapbench.judge.verdicts import Row as Judged
 from overlapbench.judge.wording import percent
 from overlapbench.reading.counters import TIME, Better, Counter, Family, Table
-from overlapbench.reading.names import part_name
 from overlapbench.reading.result import Row, State
 from overlapbench.statistics import intervals
+from overlapbench.view.page import LEFT_OUT
+from overlapbench.view.report.runs import Run
 
+MOST_NOTABLE = 5
+_FIGURE = re.compile(r"[-+]?\d[\d.,]*")
 _DIGITS = 4
 _MOST_DECIMALS = 6
 _SLOWDOWN = "slowdown"
@@ -32,62 +39,29 @@ _BAD = {State.NOISY: "noisy", State.INVALID: "invalid", State.ERROR: "failed"}
 
 
 @dataclass(frozen=True)
-class Line:
-    """One row of a table."""
-
-    anchor: str  # the page's fragment that leads here
-    row: Row
-    cells: Sequence[tuple[str, int]]  # of the columns: a figure and its heat, 0 to 4
-    more: str  # figures of the extra columns, each after a |
-    judged: Judged | None
-
-    @property
-    def state(self) -> str:
-        """Why the row cannot be trusted: "noisy", "invalid" or "failed"; otherwise ""."""
-        return _BAD[self.row.state] if self.row.bad else ""
-
-    @property
-    def change(self) -> str:
-        """The change of the time."""
-        findings = self.judged.findings if self.judged else ()
-        times = (percent(finding.relative) for finding in findings if finding.metric == TIME)
-        return next(times, "")
-
-
-@dataclass(frozen=True)
 class Section:
     """The section of a family: its rows, and the counters that are their columns."""
 
     family: Family
     columns: Sequence[Counter]
     extra: Sequence[Counter]  # shown on request
-    lines: Sequence[Line]
+    rows: Sequence[Row]
     notable: Counter | None  # whose largest figure is highlighted
 
     @property
-    def fragment(self) -> str:
-        """The part of the page's address that leads here."""
-        return self.family.name.replace(" ", "-")
-
-    @cached_property  # asked for at every row
-    def several(self) -> bool:
-        """Tell whether the rows come from several runs."""
-        return len({line.row.file for line in self.lines}) > 1
-
-    @property
-    def stands_out(self) -> tuple[str, str, Line] | None:
+    def stands_out(self) -> tuple[str, str, Row] | None:
         """The notable counter, its largest figure, and the row of that figure."""
         largest = self.largest(self.notable.name) if self.notable else []
         if not self.notable or not largest:
             return None
-        value = figure(largest[0].row.counters[self.notable.name])
+        value = figure(largest[0].counters[self.notable.name])
         words = f"{_WORDS[self.notable.better]} {self.notable.title}"
         return words, f"{value} {self.notable.printed_unit}".strip(), largest[0]
 
-    def largest(self, counter: str) -> list[Line]:
+    def largest(self, counter: str) -> list[Row]:
         """Return the good rows that have a counter, those with the largest figures first."""
-        good = [line for line in self.lines if line.row.trusted and counter in line.row.counters]
-        return sorted(good, key=lambda line: -line.row.counters[counter])
+        good = [row for row in self.rows if row.trusted and counter in row.counters]
+        return sorted(good, key=lambda row: -row.counters[counter])
 
 
 class Anchors:
@@ -110,60 +84,38 @@ class Anchors:
         return name if name in self._files else ""
 
 
-def make_tables(
-    rows: Sequence[Row], table: Table, anchors: Anchors, judged: Mapping[str, Judged]
-) -> list[Section]:
-    """Divide the rows into nonempty sections, in the order of the table's families."""
+def make_sections(rows: Sequence[Row], table: Table) -> list[Section]:
+    """Divide the rows into nonempty sections, in the order of the table's families.
+
+    A section shows the family's lead counters that rows have, then all others.
+    """
     known = {family.name for family in table.families}
-    members = grouped(
-        rows, lambda row: row.name.family if row.name.family in known else _OTHER.name
-    )
-    return [
-        _section(family, members[family.name], table, anchors, judged)
-        for family in (*table.families, _OTHER)
-        if family.name in members
-    ]
+    members = grouped(rows, lambda r: r.name.family if r.name.family in known else _OTHER.name)
+    sections = []
+    for family in (one for one in (*table.families, _OTHER) if one.name in members):
+        lead = [table.counters[name] for name in family.lead if name in table.counters]
+        present = {key for row in members[family.name] for key in row.counters} | {TIME}
+        columns = [one for one in lead or [table.counters[TIME]] if one.name in present]
+        shown = [one for one in table.counters.values() if one.name in present]
+        extra = [one for one in shown if one not in columns]
+        notable = next((one for one in lead if one.unit not in _TIMES), None)
+        sections.append(Section(family, columns, extra, members[family.name], notable))
+    return sections
 
 
-def _section(
-    family: Family,
-    rows: Sequence[Row],
-    table: Table,
-    anchors: Anchors,
-    judged: Mapping[str, Judged],
-) -> Section:
-    """Show the family's lead counters that rows have, then all others."""
-    lead = [table.counters[name] for name in family.lead if name in table.counters]
-    present = {key for row in rows for key in row.counters} | {TIME}
-    columns = [one for one in lead or [table.counters[TIME]] if one.name in present]
-    extra = [one for one in table.counters.values() if one.name in present and one not in columns]
-    lines = [
-        Line(
-            anchors.of(row),
-            row,
-            [_cell(row, counter.name) for counter in columns],
-            "".join(f"|{_cell(row, counter.name)[0]}" for counter in extra),
-            judged.get(str(row.name)),
-        )
-        for row in rows
-    ]
-    notable = next((one for one in lead if one.unit not in _TIMES), None)
-    return Section(family, columns, extra, lines, notable)
+def state(row: Row) -> str:
+    """Say why a row cannot be trusted: "noisy", "invalid" or "failed"; otherwise ""."""
+    return _BAD[row.state] if row.bad else ""
 
 
-def meaning(counter: Counter) -> str:
-    """Write the explanation of a counter that the page shows on request."""
-    better = "" if counter.better is Better.NEITHER else f" ({counter.better.value} is better)"
-    return f"{counter.name}: {counter.definition}{better}" if counter.definition else counter.name
+def change(judged: Judged) -> str:
+    """Write the change of a row's time."""
+    times = (percent(one.relative) for one in judged.findings if one.metric == TIME)
+    return next(times, "")
 
 
-def split_axes(name: str) -> tuple[str, Sequence[str]]:
-    """Split a name into `Family/Workloads` and its axes, each with its slash."""
-    words, axes = part_name(name)
-    return "/".join(words), [f"/{axis}" for axis in axes]
-
-
-def _cell(row: Row, key: str) -> tuple[str, int]:
+def cell(row: Row, key: str) -> tuple[str, int]:
+    """Write a counter of a row, with its heat, 0 to 4."""
     value = row.time_ms if key == TIME else row.counters.get(key, math.nan)
     heated = key == _SLOWDOWN and row.trusted
     text = measured(value, *row.intervals[key]) if key in row.intervals else figure(value)
@@ -191,3 +143,46 @@ def measured(value: float, low: float, high: float) -> str:
     if decimals > _MOST_DECIMALS:
         return f"{value:.{_DIGITS - 1}e} ±{reach:.0e}"
     return f"{value:.{decimals}f} {intervals.written(value, low, high, decimals)}"
+
+
+# ---- the top and the end of the page
+
+
+def causes(bad: Sequence[Row]) -> list[str]:
+    """Count the untrusted rows by state and reason, the most frequent first.
+
+    Reasons that differ only in their figures count as one, shown with its first row.
+    """
+    kinds = grouped(bad, lambda row: (state(row), _FIGURE.sub("", row.reason)))
+    ordered = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    return [
+        f"{len(rows)} {said}: {rows[0].reason or 'no reason is given'}"
+        for (said, _), rows in ordered
+    ]
+
+
+def list_changes(comparison: Comparison) -> list[tuple[Judged, Finding | None]]:
+    """Return the benchmarks that are not the same, the worst verdicts first.
+
+    A benchmark is listed with each finding whose verdict is not SAME, or with None if it has none.
+    """
+    order = list(Verdict)
+    lines: list[tuple[Judged, Finding | None]] = []
+    for row in sorted(comparison.rows, key=lambda row: order.index(row.verdict)):
+        if row.verdict is not Verdict.SAME:
+            changed = [one for one in row.findings if one.verdict is not Verdict.SAME]
+            lines += [(row, finding) for finding in changed] or [(row, None)]
+    return lines
+
+
+def machine(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return the context that all runs share, and each differing key with a value per run."""
+    contexts = [run.result.context for run in runs]
+    keys = sorted({key for context in contexts for key in context} - LEFT_OUT)
+    table = {key: [_text(context.get(key, "")) for context in contexts] for key in keys}
+    shared = {key: values[0] for key, values in table.items() if len(set(values)) == 1}
+    return shared, {key: values for key, values in table.items() if key not in shared}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
