@@ -136,7 +136,7 @@ TEST_P(ActivityTest, IgnoresWorkOutsideTheWatch) {
 TEST_P(ActivityTest, AWatchBeginsWithoutAMark) {
   watch_->Mark(7);
   Stop(ActivityKind::kCopy);
-  watch_ = device().WatchActivities();
+  watch_ = device().watches().Activities();
   Copy(*stream_);
   const auto copies = Stop(ActivityKind::kCopy);
   ASSERT_EQ(copies.size(), 1U);
