@@ -14,7 +14,8 @@
 #include <vector>
 
 #include "backends.h"
-#include "device/host/host_stream.h"
+#include "device/host/activity_log.h"
+#include "device/watches.h"
 
 namespace overlapbench {
 namespace {

@@ -13,6 +13,7 @@
 
 #include "backends.h"
 #include "device/wait.h"
+#include "device/watches.h"
 #include "shown_looks.h"
 
 namespace overlapbench {

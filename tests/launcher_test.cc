@@ -31,7 +31,9 @@ TEST(ReadLaunchRequest, IsOfBenchOnly) {
 }
 
 LaunchRequest Requested(const std::vector<std::string>& arguments) {
-  return ReadLaunchRequest(arguments).value_or(LaunchRequest{.caller = "none"});
+  const auto request = ReadLaunchRequest(arguments);
+  EXPECT_TRUE(request);
+  return request.value_or(LaunchRequest());
 }
 
 TEST(ReadLaunchRequest, SeparatesItsOwnFlagsFromThoseOfTheRanks) {

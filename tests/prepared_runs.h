@@ -155,7 +155,7 @@ class PreparedRunTest : public RanksOnEachBackend {
     for (const Work& work : schedule().works()) workloads_[work] = work->make();
     prepared_ = std::make_unique<PreparedRun>(run_, *machine_, *streams_, workloads_);
     fork_ = device_->CreateStream({});
-    start_ = device_->CreateEvent();
+    start_ = device_->CreateEvent({});
     log_.clear();
     return *prepared_;
   }

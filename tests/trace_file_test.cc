@@ -344,10 +344,11 @@ TEST(TraceFile, StatesWhyNothingRan) {
   EXPECT_EQ(idle[0].At("args").At("idle").text, "dependency");
   EXPECT_EQ(idle[0].At("ts").number, 1006250);
   EXPECT_EQ(idle[0].At("dur").number, 50);
-  for (const Json& thread : Named(events, "thread_name"))
-    if (thread.At("pid").number == 0)
-      EXPECT_EQ(thread.At("args").At("name").text == "idle",
-                thread.At("tid").number == idle[0].At("tid").number);
+  for (const Json& thread : Named(events, "thread_name")) {
+    if (thread.At("pid").number != 0) continue;
+    EXPECT_EQ(thread.At("args").At("name").text == "idle",
+              thread.At("tid").number == idle[0].At("tid").number);
+  }
 }
 
 TEST(TraceFile, AnArrowLeadsFromAStepToItsWaiter) {
