@@ -1,5 +1,7 @@
 // Copy/Bandwidth: every route alone, and both directions of the bus at once; kinds of host memory,
 // sizes, copy engine against SMs.
+#include <functional>
+
 #include "benchmarks/copy.h"
 
 namespace overlapbench::copy {
@@ -39,7 +41,7 @@ Remark ReportDuplex(const Measurement& measurement, Counters& counters) {
 Scenario BothDirections(const std::string& name, const WorkloadSpec& in, const WorkloadSpec& out,
                         const Values& values) {
   Scenario both = ScenarioOf(name, {&in, &out}, values);
-  both.runs = [&in, &out](const Settings& settings) { return DuplexRuns(in, out, settings); };
+  both.runs = std::bind_front(DuplexRuns, std::cref(in), std::cref(out));
   both.report = ReportDuplex;
   return both;
 }

@@ -8,6 +8,7 @@
 // the host wait for both after every round, as synchronizing the whole device does. With one buffer
 // nothing can overlap, and all work is on one stream.
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "benchmarks/copy.h"
@@ -95,12 +96,8 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
                  {"events", "host"}, "events,host", "events"),
       MemoryAxis(),
       IntensityAxis(kMostSteps, catalog.on_host() ? "4" : "4096")};
-  scenario.excluded = [&device = catalog.device](const Settings& settings) {
-    return NoSuchMemory(device, settings);
-  };
-  scenario.runs = [machine = catalog.machine](const Settings& settings) {
-    return Runs(machine, settings);
-  };
+  scenario.excluded = std::bind_front(NoSuchMemory, std::cref(catalog.device));
+  scenario.runs = std::bind_front(Runs, catalog.machine);
   scenario.report = ReportBuffered;
   return {scenario};
 }

@@ -1,6 +1,8 @@
 // Copy/Fragmented: one large transfer against many small ones. The host's time for the calls is
 // part of the question, and more calls than a stream's queue holds would block at a closed gate.
 // These samples are therefore not gated.
+#include <functional>
+
 #include "benchmarks/copy.h"
 
 namespace overlapbench::copy {
@@ -48,7 +50,7 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
       return "bytes must be a multiple of 4 * fragments";
     return settings.Text("call") == "graph" ? device.info().no_graphs : "";
   };
-  scenario.runs = [&copy, &batch](const Settings& settings) { return Runs(copy, batch, settings); };
+  scenario.runs = std::bind_front(Runs, std::cref(copy), std::cref(batch));
   scenario.report = ReportFragmented;
   return {scenario};
 }

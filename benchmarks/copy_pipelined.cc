@@ -4,6 +4,8 @@
 // overlap.
 #include <fmt/core.h>
 
+#include <functional>
+
 #include "benchmarks/copy.h"
 #include "benchmarks/copy_stages.h"
 
@@ -46,9 +48,7 @@ Scenario OfStages(const Catalog& catalog, const char* name) {
   scenario.axes = {IntegerAxis("elements", "float32 values brought in and out", 1, kMostElements,
                                host ? "1048576" : "4194304"),
                    MemoryAxis(), IntensityAxis(1L << 24, host ? "4" : "2048")};
-  scenario.excluded = [&device = catalog.device](const Settings& settings) {
-    return Excluded(device, settings);
-  };
+  scenario.excluded = std::bind_front(Excluded, std::cref(catalog.device));
   return scenario;
 }
 
@@ -111,9 +111,7 @@ Scenario PipelinedScenario(const Catalog& catalog, const Values& values) {
   scenario.axes.push_back(
       IntegerAxis("pipeline_streams", "streams, and parts of the array", 1, 64, "1,2,4,8,16"));
   SetValues(scenario.axes, values);
-  scenario.runs = [machine = catalog.machine](const Settings& settings) {
-    return PipelinedRuns(machine, settings);
-  };
+  scenario.runs = std::bind_front(PipelinedRuns, catalog.machine);
   scenario.report = ReportPipelined;
   return scenario;
 }

@@ -13,6 +13,7 @@
 // The plain form is the product, and then one all-reduce after another. The gradients lie in layer
 // order; the buffer starts with the last layer's. Copying takes one kernel each way.
 #include <algorithm>
+#include <functional>
 
 #include "benchmarks/training.h"
 #include "comm/tensor_collective.h"
@@ -158,7 +159,7 @@ Scenario Batches(const Catalog& catalog, const std::string& transport,
                    host ? "128" : "4096"),
        IntegerAxis("tokens", "rows of the product on one rank", 1, 1L << 24,
                    host ? "256" : "8192")});
-  scenario.excluded = [catalog](const Settings& settings) { return Excluded(catalog, settings); };
+  scenario.excluded = std::bind_front(Excluded, catalog);
   scenario.runs = [catalog, transports](const Settings& settings) {
     return BatchRuns(Batch(catalog, transports, settings), settings.Text("batch"));
   };

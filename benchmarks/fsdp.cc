@@ -19,6 +19,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "benchmarks/training.h"
 
@@ -169,16 +170,14 @@ Scenario PrefetchScenario(const Catalog& catalog, const std::string& transport,
                    host ? "128" : "4096"),
        IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096"),
        IntegerAxis("prefetch", "layers that are gathered ahead of their use", 0, 64, "0,1,2")});
-  scenario.excluded = [catalog](const Settings& settings) { return Excluded(catalog, settings); };
+  scenario.excluded = std::bind_front(Excluded, catalog);
   scenario.runs = [catalog, transports](const Settings& settings) {
     const TensorWorks works(Planned(catalog.machine, settings),
                             std::make_shared<LaneCommunicator>(transports, settings), kSeed);
     return ShardedRuns(MakeStep(works, catalog.machine.ranks.size(), settings),
                        settings.Integer("prefetch"));
   };
-  scenario.report = [catalog](const Measurement& measurement, Counters& counters) {
-    return ReportSharded(catalog, measurement, counters);
-  };
+  scenario.report = std::bind_front(ReportSharded, catalog);
   return scenario;
 }
 

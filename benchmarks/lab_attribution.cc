@@ -37,6 +37,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include "benchmarks/imitation.h"
@@ -274,9 +275,7 @@ std::vector<Scenario> KnownCauses(const Catalog& catalog) {
   for (const auto& [shares, values, computation] : all) {
     const auto comp = std::ranges::find(computations, computation, &PairSide::workload);
     Scenario scenario = Attribution(catalog, {"StandIn", values}, *comp);
-    scenario.report = [shares](const Measurement& measurement, Counters& counters) {
-      return ReportKnown(shares, measurement, counters);
-    };
+    scenario.report = std::bind_front(ReportKnown, shares);
     scenarios.push_back(std::move(scenario));
   }
   return scenarios;

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "benchmarks/scenario.h"
 
@@ -134,9 +135,7 @@ Scenario CurvesOf(const Catalog& catalog, const Group& group) {
       runs.push_back(SoloRun(MakeWork(spec, at(settings, sms), std::to_string(sms))));
     return runs;
   };
-  scenario.report = [ladder](const Measurement& measurement, Counters& counters) {
-    return ReportCurve(ladder, measurement, counters);
-  };
+  scenario.report = std::bind_front(ReportCurve, ladder);
   return scenario;
 }
 

@@ -20,6 +20,7 @@
 // The plain form is one layer and its sum after the other. It makes the same calls as the pattern,
 // so the results are the same bit for bit.
 #include <algorithm>
+#include <functional>
 
 #include "benchmarks/training.h"
 #include "comm/tensor_collective.h"
@@ -207,12 +208,8 @@ Scenario FormScenario(const Catalog& catalog, const Form& form, const std::strin
       IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096")};
   AppendAxes(axes, form.axes);
   Scenario scenario = TrainingScenario(catalog, form.name, "AllReduce", transport, std::move(axes));
-  scenario.excluded = [machine = catalog.machine](const Settings& settings) {
-    return Excluded(machine, settings);
-  };
-  scenario.runs = [catalog, transports, runs = form.runs](const Settings& settings) {
-    return runs(catalog, transports, settings);
-  };
+  scenario.excluded = std::bind_front(Excluded, catalog.machine);
+  scenario.runs = std::bind_front(form.runs, catalog, transports);
   scenario.report = ReportLayers;
   return scenario;
 }

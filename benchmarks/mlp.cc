@@ -6,6 +6,8 @@
 //
 // Time against steps and against layers gives two lines. Their slopes are the cost of a step and of
 // a layer, their intercepts the one-time cost. tools/overlapbench/statistics/fit.py fits them.
+#include <functional>
+
 #include "benchmarks/scenario.h"
 
 namespace overlapbench::families {
@@ -54,7 +56,7 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
   const Values fills_the_gpu = {{"dim", "8192"}, {"batch", "8192"}, {"steps", "1"}};
   for (const Values& values : {along_steps, along_layers, fills_the_gpu}) {
     Scenario training = ScenarioOf("Mlp/Training", {&mlp}, values);
-    training.runs = [&mlp](const Settings& settings) { return TrainingRuns(mlp, settings); };
+    training.runs = std::bind_front(TrainingRuns, std::cref(mlp));
     training.report = ReportTraining;
     scenarios.push_back(training);
   }

@@ -20,6 +20,8 @@
 // bits, which `identical` reports.
 #include <fmt/core.h>
 
+#include <functional>
+
 #include "benchmarks/training.h"
 #include "kernels/experts.h"
 
@@ -205,7 +207,7 @@ Scenario DispatchCombine(const Catalog& catalog, const std::string& transport,
                    "0,50"),
        IntegerAxis("microbatches", "into which the tokens are cut", 1, 32, "1,2")});
   const Machine& machine = catalog.machine;
-  scenario.excluded = [machine](const Settings& settings) { return Excluded(machine, settings); };
+  scenario.excluded = std::bind_front(Excluded, machine);
   scenario.runs = [machine, transports](const Settings& settings) {
     const Machine planned = Planned(machine, settings);
     const TensorWorks works(planned, std::make_shared<LaneCommunicator>(transports, settings),
@@ -213,9 +215,7 @@ Scenario DispatchCombine(const Catalog& catalog, const std::string& transport,
     return MoeRuns(MoeStep(planned, works, settings, 1, " whole"),
                    MoeStep(planned, works, settings, settings.Integer("microbatches"), ""));
   };
-  scenario.report = [machine](const Measurement& measurement, Counters& counters) {
-    return ReportMoe(machine, measurement, counters);
-  };
+  scenario.report = std::bind_front(ReportMoe, machine);
   return scenario;
 }
 

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 
 #include "benchmarks/pipeline_order.h"
@@ -267,9 +268,7 @@ Scenario ScenarioOf(const Catalog& catalog, const std::string& family, PipelineO
                                     catalog.on_host() ? "16K" : "1M"));
   AppendAxes(scenario.axes, TransportAxes(machine));
   SetValues(scenario.axes, layers.values);
-  scenario.excluded = [machine, layers](const Settings& settings) {
-    return Excluded(machine, layers, settings);
-  };
+  scenario.excluded = std::bind_front(Excluded, machine, layers);
   scenario.runs = [machine, order, layers, transports](const Settings& settings) {
     const PipelineShape shape = ShapeOf(machine, settings);
     const PipelineWorks works = WorksOf(machine, shape, layers, transports, settings);

@@ -14,6 +14,8 @@
 // number of workers grows, the device goes from starving to saturated. With few, making the batches
 // determines T, and copying ahead gains nothing; with enough, computing does. The host is part of
 // the measurement, so samples are not gated.
+#include <functional>
+
 #include "benchmarks/supply.h"
 #include "benchmarks/training.h"
 
@@ -70,9 +72,7 @@ Scenario Batches(const Catalog& catalog) {
     if (settings.Integer("workers") == 0) return "workers must be at least 1; Supply accepts 0";
     return ExcludedSupply(settings);
   };
-  scenario.runs = [machine = catalog.machine](const Settings& settings) {
-    return PrefetchRuns(machine, settings);
-  };
+  scenario.runs = std::bind_front(PrefetchRuns, catalog.machine);
   scenario.report = ReportPrefetch;
   return scenario;
 }

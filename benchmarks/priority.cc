@@ -11,6 +11,8 @@
 // lanes of equal priority, and both with the prioritized work on a lane of the highest priority.
 #include <fmt/core.h>
 
+#include <functional>
+
 #include "benchmarks/scenario.h"
 
 namespace overlapbench::families {
@@ -91,9 +93,7 @@ Scenario ScenarioOfPair(const Catalog& catalog, const Pair& pair) {
         "streams have no priorities here: an unprivileged process cannot raise a thread's, and "
         "some GPUs have none";
   }
-  scenario.runs = [&work, &load, highest](const Settings& settings) {
-    return PriorityRuns(work, load, highest, settings);
-  };
+  scenario.runs = std::bind_front(PriorityRuns, std::cref(work), std::cref(load), highest);
   const bool copies =
       work.work_class == WorkClass::kMemory || load.work_class == WorkClass::kMemory;
   scenario.report = [copies](const Measurement& measurement, Counters& counters) {

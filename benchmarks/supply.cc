@@ -24,6 +24,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "workload/steps.h"
@@ -173,9 +174,7 @@ Scenario BatchesScenario(const Catalog& catalog, const Values& values) {
   Scenario scenario{.name = "Supply/Batches", .axes = SupplyAxes(catalog.on_host())};
   SetValues(scenario.axes, values);
   scenario.excluded = ExcludedSupply;
-  scenario.runs = [machine = catalog.machine](const Settings& settings) {
-    return SupplyRuns(machine, settings);
-  };
+  scenario.runs = std::bind_front(SupplyRuns, catalog.machine);
   scenario.report = ReportSupply;
   return scenario;
 }

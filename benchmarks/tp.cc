@@ -33,6 +33,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "benchmarks/training.h"
 
@@ -271,10 +272,8 @@ Scenario FormScenario(const Catalog& catalog, const Form& form, const std::strin
                                        transport, std::move(axes));
   AppendAxes(scenario.axes, form.axes());
   scenario.plain_run = "sequential";
-  scenario.candidates = [ranks](const Settings& settings) { return Candidates(ranks, settings); };
-  scenario.excluded = [machine = catalog.machine, &form](const Settings& settings) {
-    return Excluded(machine, form, settings);
-  };
+  scenario.candidates = std::bind_front(Candidates, ranks);
+  scenario.excluded = std::bind_front(Excluded, catalog.machine, std::cref(form));
   scenario.runs = [catalog, &form, transports](const Settings& settings) {
     return form.runs(Layer(catalog, transports, settings), ModelOf(settings));
   };

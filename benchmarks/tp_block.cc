@@ -40,6 +40,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "benchmarks/training.h"
@@ -323,9 +324,7 @@ Scenario StepThrough(Passes passes, const Catalog& catalog, const std::string& t
     AppendAxes(scenario.axes,
                {ChoiceAxis("weights", "where weights lie; from the host they are copied",
                            {"device", "host"}, "device", "device")});
-  scenario.excluded = [machine = catalog.machine](const Settings& settings) {
-    return Excluded(machine, settings);
-  };
+  scenario.excluded = std::bind_front(Excluded, catalog.machine);
   scenario.runs = [passes, catalog, transports](const Settings& settings) {
     const std::vector<Half> halves = HalvesOf({catalog, transports, settings}, passes);
     return TrainingRuns(PlainForm(halves),
