@@ -54,14 +54,14 @@ struct Batch {
   }
   // Sums all rows in `calls` calls of equally many rows.
   [[nodiscard]] Work Sum(const char* name, const SharedTensor& from, const SharedTensor& to,
-                         long calls, Grouping grouping = Grouping::kNone) const {
+                         long calls, CallOrder order = CallOrder::kInTurn) const {
     std::vector<TensorCall> all;
     const long rows = tensors / calls;
     for (long call = 0; call < calls; ++call)
       all.push_back({Operation::kAllReduce, from, to, call * rows, call * rows, rows});
     return WorkOf(name, WorkClass::kComm, {.tensors = {from, to}},
-                  [machine = machine, communicator = communicator, all, grouping] {
-                    return MakeTensorCollective(machine, communicator, all, kSeed, grouping);
+                  [machine = machine, communicator = communicator, all, order] {
+                    return MakeTensorCollective(machine, communicator, all, kSeed, order);
                   });
   }
   [[nodiscard]] Work Copy(const char* name, const SharedTensor& from,
@@ -112,7 +112,7 @@ std::vector<Run> BatchRuns(const Batch& batch, const std::string& how) {
     AddSingle(pattern, comm, sum, batch.tensors);
   else if (how == "grouped")
     pattern.Add(comm, batch.Sum("sum together", batch.gradients, batch.sums, batch.tensors,
-                                Grouping::kTogether));
+                                CallOrder::kTogether));
   else
     AddCoalesced(pattern, comm, batch);
   return TrainingRuns(std::move(sequential), std::move(pattern));

@@ -21,7 +21,7 @@ constexpr const char* kPoints = "Lab/Link";
 constexpr const char* kCurves = "Lab/Knee";
 
 // Transports that have the same knob for their SMs.
-struct Group {
+struct Knob {
   std::string collective;
   std::string transports;
   std::string axis;  // "" if they take no SMs, or a fixed number
@@ -31,8 +31,8 @@ struct Group {
 
 // A broadcast in place copies nothing within its root. NCCL takes at most 16 CTAs for a send and a
 // receive between two GPUs.
-const std::vector<Group>& Groups() {
-  static const std::vector<Group> groups = {
+const std::vector<Knob>& AllKnobs() {
+  static const std::vector<Knob> knobs = {
       {"Broadcast", "sm_load,sm_store,sm_bulk", "comm_sms", 0, "in"},
       {"Broadcast", "nccl", "comm_ctas", 32, "in"},
       {"Broadcast", "copy", "", 0, "in"},
@@ -42,15 +42,15 @@ const std::vector<Group>& Groups() {
       {"AllGather", "nccl,nccl_sym", "comm_ctas", 32},
       {"AllGather", "nccl_ce,copy", ""},
   };
-  return groups;
+  return knobs;
 }
 
-std::vector<long> Ladder(const Group& group, const Device& device) {
+std::vector<long> Ladder(const Knob& knob, const Device& device) {
   // From eight on, CTAs form clusters of four (comm/transport.cc).
-  std::vector<long> ladder = group.axis == "comm_ctas"
+  std::vector<long> ladder = knob.axis == "comm_ctas"
                                  ? std::vector<long>{1, 2, 4, 8, 16, 24}
                                  : std::vector<long>{1, 2, 4, 6, 8, 10, 12, 16, 24, 32, 64};
-  const long most = group.most > 0 ? group.most : device.info().multiprocessors;
+  const long most = knob.most > 0 ? knob.most : device.info().multiprocessors;
   std::erase_if(ladder, [most](long sms) { return sms >= most; });
   ladder.push_back(most);
   return ladder;
@@ -62,9 +62,9 @@ std::string Written(const std::vector<long>& ladder) {
   return text;
 }
 
-Values ValuesOf(const Catalog& catalog, const Group& group) {
+Values ValuesOf(const Catalog& catalog, const Knob& knob) {
   if (catalog.on_host()) return {{"bytes", "1M"}};
-  return {{"bytes", "512M"}, {"transport", group.transports}, {"place", group.place}};
+  return {{"bytes", "512M"}, {"transport", knob.transports}, {"place", knob.place}};
 }
 
 Remark ReportPoint(const Measurement& measurement, Counters& counters) {
@@ -103,27 +103,27 @@ Remark ReportCurve(const std::vector<long>& ladder, const Measurement& measureme
                                      rates.back().median(), ladder.back()));
 }
 
-Scenario PointsOf(const Catalog& catalog, const Group& group) {
-  Values values = ValuesOf(catalog, group);
-  if (!catalog.on_host() && !group.axis.empty())
-    values[group.axis] = Written(Ladder(group, catalog.device));
-  Scenario scenario = Baseline(fmt::format("{}/{}", kPoints, group.collective),
-                               catalog.workloads.Find(group.collective), values);
+Scenario PointsOf(const Catalog& catalog, const Knob& knob) {
+  Values values = ValuesOf(catalog, knob);
+  if (!catalog.on_host() && !knob.axis.empty())
+    values[knob.axis] = Written(Ladder(knob, catalog.device));
+  Scenario scenario = Baseline(fmt::format("{}/{}", kPoints, knob.collective),
+                               catalog.workloads.Find(knob.collective), values);
   scenario.report = ReportPoint;
   return scenario;
 }
 
-Scenario CurvesOf(const Catalog& catalog, const Group& group) {
-  const WorkloadSpec& spec = catalog.workloads.Find(group.collective);
-  Scenario scenario = ScenarioOf(fmt::format("{}/{}", kCurves, group.collective), {&spec},
-                                 ValuesOf(catalog, group));
+Scenario CurvesOf(const Catalog& catalog, const Knob& knob) {
+  const WorkloadSpec& spec = catalog.workloads.Find(knob.collective);
+  Scenario scenario =
+      ScenarioOf(fmt::format("{}/{}", kCurves, knob.collective), {&spec}, ValuesOf(catalog, knob));
   if (catalog.on_host()) {
     scenario.missing = "the host backend has no SMs to count";
     return scenario;
   }
-  const std::vector<long> ladder = Ladder(group, catalog.device);
-  std::erase_if(scenario.axes, [&](const Axis& axis) { return axis.name == group.axis; });
-  const auto at = [axis = group.axis](const Settings& settings, long sms) {
+  const std::vector<long> ladder = Ladder(knob, catalog.device);
+  std::erase_if(scenario.axes, [&](const Axis& axis) { return axis.name == knob.axis; });
+  const auto at = [axis = knob.axis](const Settings& settings, long sms) {
     return settings.With(axis, std::to_string(sms));
   };
   scenario.excluded = [of_workload = scenario.excluded, at, ladder](const Settings& settings) {
@@ -142,9 +142,9 @@ Scenario CurvesOf(const Catalog& catalog, const Group& group) {
 template <class Make>
 std::vector<Scenario> ForAll(const Catalog& catalog, bool only_curves, const Make& make) {
   std::vector<Scenario> scenarios;
-  for (const Group& group : Groups()) {
-    if (only_curves && group.axis.empty()) continue;
-    scenarios.push_back(make(catalog, group));
+  for (const Knob& knob : AllKnobs()) {
+    if (only_curves && knob.axis.empty()) continue;
+    scenarios.push_back(make(catalog, knob));
   }
   return scenarios;
 }

@@ -79,7 +79,7 @@ class MpiCommunicator : public Communicator {
       std::vector<MPI_Request> requests(calls.size(), MPI_REQUEST_NULL);
       for (std::size_t i = 0; i < calls.size(); ++i) StartAllReduce(calls[i], &requests[i]);
       for (MPI_Request& request : requests)
-        ranks_.Await(request, "MPI_Iallreduce of a group", nullptr);
+        ranks_.Await(request, "MPI_Iallreduce of several sums", nullptr);
     });
   }
 

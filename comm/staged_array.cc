@@ -102,7 +102,7 @@ class StagedArray::StageWorkload : public Workload {
   }
 
  private:
-  // Visits groups of parts that have slots at the same time; their slots are contiguous.
+  // Visits stretches of parts that have slots at the same time; their slots are contiguous.
   template <class Visit>
   void ForEachWindow(const Visit& visit) {
     for (long first = 0; first < shape_.parts; first += shape_.slots)

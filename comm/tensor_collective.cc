@@ -18,12 +18,12 @@ namespace {
 class TensorCollectiveWorkload : public Workload {
  public:
   TensorCollectiveWorkload(const Machine& machine, SharedLaneCommunicator communicator,
-                           std::vector<TensorCall> calls, std::uint32_t seed, Grouping grouping)
+                           std::vector<TensorCall> calls, std::uint32_t seed, CallOrder order)
       : machine_(machine),
         communicator_(std::move(communicator)),
         calls_(std::move(calls)),
         seed_(seed),
-        grouping_(grouping) {}
+        order_(order) {}
 
   void Connect() override {
     Communicator& communicator = communicator_->Get();
@@ -62,7 +62,7 @@ class TensorCollectiveWorkload : public Workload {
   }
 
   void Enqueue(Stream& stream) override {
-    if (grouping_ == Grouping::kTogether) return EnqueueTogether(stream);
+    if (order_ == CallOrder::kTogether) return EnqueueTogether(stream);
     for (const TensorCall& call : calls_) communicator_->Get().Enqueue(stream, Rows(call, 0, 1));
   }
   void EnqueuePart(Stream& stream, const Part& part) override {
@@ -163,7 +163,7 @@ class TensorCollectiveWorkload : public Workload {
   SharedLaneCommunicator communicator_;
   std::vector<TensorCall> calls_;
   std::uint32_t seed_;
-  Grouping grouping_;
+  CallOrder order_;
   Buffer scratch_;
   std::optional<long> sms_;
   std::uint64_t fingerprint_ = 0;
@@ -174,9 +174,9 @@ class TensorCollectiveWorkload : public Workload {
 std::unique_ptr<Workload> MakeTensorCollective(const Machine& machine,
                                                SharedLaneCommunicator communicator,
                                                std::vector<TensorCall> calls, std::uint32_t seed,
-                                               Grouping grouping) {
+                                               CallOrder order) {
   return std::make_unique<TensorCollectiveWorkload>(machine, std::move(communicator),
-                                                    std::move(calls), seed, grouping);
+                                                    std::move(calls), seed, order);
 }
 
 }  // namespace overlapbench

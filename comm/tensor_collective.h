@@ -33,8 +33,8 @@ struct TensorCall {
 };
 
 // How the whole is enqueued. Parts are always separate calls.
-enum class Grouping : std::uint8_t {
-  kNone,
+enum class CallOrder : std::uint8_t {
+  kInTurn,
   kTogether,  // all-reduces: Communicator::AllReduceTogether
 };
 
@@ -42,6 +42,6 @@ enum class Grouping : std::uint8_t {
 std::unique_ptr<Workload> MakeTensorCollective(const Machine& machine,
                                                SharedLaneCommunicator communicator,
                                                std::vector<TensorCall> calls, std::uint32_t seed,
-                                               Grouping grouping = Grouping::kNone);
+                                               CallOrder order = CallOrder::kInTurn);
 
 }  // namespace overlapbench

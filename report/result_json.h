@@ -1,4 +1,4 @@
-// ResultJson: the text of a result in pieces: the beginning, one piece per group of runs, and the
+// ResultJson: the text of a result in pieces: the beginning, one piece per benchmark, and the
 // ending. The caller writes them to a file or passes them on.
 //
 // It has the form of Google Benchmark's JSON, with two additions: the tables of counters and
