@@ -4,7 +4,7 @@
 // `tokens` rows, as a backward pass continues beside the sums of its gradients. `batch` says how:
 //
 //   single      one all-reduce for each, one after the other
-//   grouped     all of them in one group of calls, which the library may carry by one kernel
+//   grouped     all of them in one NCCL group, which the library may carry by one kernel
 //   coalesced   one all-reduce of a buffer: all are copied in before it, and out after it
 //
 //   comp   multiply
@@ -153,7 +153,7 @@ Scenario Batches(const Catalog& catalog, const std::string& transport,
       catalog, "Ddp/Batch/AllReduce", "AllReduce", transport,
       {IntegerAxis("tensors", "gradients that are summed", 2, 512, host ? "16" : "64"),
        BytesAxis("bytes", "of each, a multiple of 16", host ? "4K,64K" : "16K,256K,1M"),
-       ChoiceAxis("batch", "one call each, one group of calls, or one call for all of them",
+       ChoiceAxis("batch", "one call each, all calls together, or one call for all of them",
                   {"single", "grouped", "coalesced"}, "single,grouped,coalesced"),
        IntegerAxis("width", "of the product beside them, a multiple of 16", 16, 1 << 16,
                    host ? "128" : "4096"),
