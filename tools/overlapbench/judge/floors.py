@@ -89,12 +89,14 @@ def parse_floors(source: str, text: str) -> Floors:
     entries = document.get("floor", [])
     if not isinstance(entries, list):
         raise ResultError(f"{source}: floor: write [[floor]] for each")
-    places: dict[str, str] = {}
-    floors = [_floor(f"{source}: floor[{i}]", entry, places) for i, entry in enumerate(entries)]
+    floors = [_floor(f"{source}: floor[{i}]", entry) for i, entry in enumerate(entries)]
     spreads = {
-        name: _spreads(f"{source}: spread.{name}", metrics, places)
+        name: _spreads(f"{source}: spread.{name}", metrics)
         for name, metrics in _table(f"{source}: spread", document.get("spread", {})).items()
     }
+    named = [(f"{source}: floor[{i}].metric", one.metric) for i, one in enumerate(floors)]
+    named += [(f"{source}: spread.{name}", one) for name, found in spreads.items() for one in found]
+    places = {metric: place for place, metric in reversed(named) if metric}
     return Floors(tuple(floors), spreads, places)
 
 
@@ -110,25 +112,24 @@ def format_spreads(spreads: Mapping[str, Mapping[str, float]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _floor(place: str, entry: object, places: dict[str, str]) -> SetFloor:
+def _floor(place: str, entry: object) -> SetFloor:
     values = _table(place, entry)
     _require_known(place, values, {"pattern", "metric", "percent"})
-    pattern = values.get("pattern")
+    pattern, metric = values.get("pattern"), values.get("metric", "")
     if not isinstance(pattern, str):
         raise ResultError(f"{place}.pattern: missing, or not text")
     try:
         chooser(pattern)
     except ResultError as error:
         raise ResultError(f"{place}.pattern: {error}") from None
-    metric = _metric(f"{place}.metric", values["metric"], places) if "metric" in values else ""
+    if not isinstance(metric, str):
+        raise ResultError(f"{place}.metric: {metric!r} is not the name of a metric")
     return SetFloor(pattern, metric, _percent(f"{place}.percent", values.get("percent")))
 
 
-def _spreads(place: str, metrics: object, places: dict[str, str]) -> Mapping[str, float]:
-    return {
-        _metric(place, metric, places): _percent(f"{place}.{metric}", value)
-        for metric, value in _table(place, metrics).items()
-    }
+def _spreads(place: str, metrics: object) -> Mapping[str, float]:
+    values = _table(place, metrics)
+    return {metric: _percent(f"{place}.{metric}", value) for metric, value in values.items()}
 
 
 def _table(place: str, value: object) -> Mapping[str, object]:
@@ -141,14 +142,6 @@ def _require_known(place: str, values: Mapping[str, object], known: set[str]) ->
     for key in values:
         if key not in known:
             raise ResultError(f"{place}: unknown key {key!r}: known are {', '.join(sorted(known))}")
-
-
-def _metric(place: str, value: object, places: dict[str, str]) -> str:
-    """Return the name of a metric, and record where the file has it first."""
-    if not isinstance(value, str):
-        raise ResultError(f"{place}: {value!r} is not the name of a metric")
-    places.setdefault(value, place)
-    return value
 
 
 def _percent(place: str, value: object) -> float:
