@@ -1,6 +1,7 @@
 """The reader's columns: checked at once, they are what each value would be alone."""
 
 import json
+from dataclasses import astuple
 from unittest import mock
 
 import pytest
@@ -64,7 +65,8 @@ def test_columns_are_what_their_values_are(made: list[Json]) -> None:
     if isinstance(found, str) or isinstance(expected, str):
         assert found == expected
         return
-    assert found.rows == expected.rows
+    # As tuples: a NaN equals itself in these alone, from Python 3.13 on.
+    assert [*map(astuple, found.rows)] == [*map(astuple, expected.rows)]
 
 
 def test_a_whole_run_is_read_in_columns() -> None:
