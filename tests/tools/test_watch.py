@@ -10,11 +10,9 @@ import os
 import re
 import shlex
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ import yaml
 
 import samples
 from overlapbench.installation import MPI_ENVIRONMENT, library_path
+from overlapbench.judge.history import open_history
 
 CI = samples.TOOLS.parent / "docs/ci"
 # By job: the folder of watch.sh, and the command that reports the result.
@@ -235,8 +234,8 @@ def commit(*files: str) -> str:
 
 def revisions(state: Path) -> list[str]:
     """Return the revisions in a history, by run."""
-    with closing(sqlite3.connect(state / "history.sqlite")) as history:
-        return [revision for (revision,) in history.execute("SELECT revision FROM run ORDER BY id")]
+    with open_history(state / "history.sqlite") as history:
+        return [run.revision for run in sorted(history.runs(), key=lambda run: run.id)]
 
 
 def test_the_history_names_the_commit_of_the_repository(repository: Path) -> None:
