@@ -26,6 +26,8 @@ int32_t Call(void* context, void* /*stream*/, overlapbench_answer* answer) {
   return (*static_cast<Answering*>(context))(*answer);
 }
 
+constexpr const char* kOneIsEnough = "several ranks tell no more";
+
 class InterfaceTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -119,14 +121,22 @@ TEST_F(InterfaceTest, OnlyFlagsOfRowsCanChange) {
   EXPECT_EQ(configure({"--budget_ms=10", "--warmup_ms=2", "--precision=3", "--timeout_s=9"}), "");
   EXPECT_EQ(configure({"--budget_ms=20", "--backend=host"}),
             "--backend=host can only be set at the start");
-  if (TestRanks().size() > 1) {
-    for (const char* flag : {"--budget_ms=2", "--warmup_ms=2", "--precision=2", "--timeout_s=2"}) {
-      const std::string own = flag + std::to_string(TestRanks().rank());
-      EXPECT_EQ(configure({own.c_str()}),
-                "the ranks give different values of budget_ms, warmup_ms, precision or timeout_s");
-    }
-  }
   EXPECT_EQ(configure({}), "");
+}
+
+TEST_F(InterfaceTest, ARowWhoseSettingsDifferBetweenRanksIsAnError) {
+  if (TestRanks().size() == 1) GTEST_SKIP() << "needs two ranks to differ";
+  row_.kind = OVERLAPBENCH_ALONE;
+  works_ = {Work("own", OVERLAPBENCH_COMP)};
+  const std::string own = "--budget_ms=2" + std::to_string(TestRanks().rank());
+  const char* const flag = own.c_str();
+  ASSERT_EQ(overlapbench_configure(suite, 1, &flag), 0);
+  const std::string said = Row().At("error_message").text;
+  EXPECT_NE(said.find("the ranks have diverged: rank 0 is at Compute/mine/cache:warm ("),
+            std::string::npos)
+      << said;
+  overlapbench_configure(suite, 0, nullptr);
+  EXPECT_FALSE(Row().Has("error_message")) << "the next row is measured";
 }
 
 TEST_F(InterfaceTest, APairIsARowOfOverlap) {
@@ -145,6 +155,7 @@ TEST_F(InterfaceTest, APairIsARowOfOverlap) {
 }
 
 TEST_F(InterfaceTest, AWorkAloneIsARowOfItsClass) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
   row_.kind = OVERLAPBENCH_ALONE;
   for (const auto& [work_class, family] : {std::pair{OVERLAPBENCH_COMP, "Compute"},
                                            {OVERLAPBENCH_COMM, "Comm"},
@@ -154,32 +165,42 @@ TEST_F(InterfaceTest, AWorkAloneIsARowOfItsClass) {
   }
 }
 
+// Sleeps of 20 ms, so that a busy machine leaves no doubt of how many there are.
 TEST_F(InterfaceTest, AScheduleIsComparedWithItsSequenceAndItsComputation) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
+  Answering sleeps = [](overlapbench_answer&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return 0;
+  };
+  for (overlapbench_work& work : works_) work.context = &sleeps;
   row_.kind = OVERLAPBENCH_SCHEDULE;
+  steps_ = {{"a", "load", 1, nullptr, 0}, {"b", "compute", 0, nullptr, 0}};
+  EXPECT_NEAR(Row().At("speedup").number, 2, 0.6) << "side by side";
   const int64_t first = 0;
-  steps_ = {{"a", "load", 1, nullptr, 0}, {"b", "compute", 0, &first, 1}};
+  steps_[1] = {"b", "compute", 0, &first, 1};
   const Json ordered = Row();
   EXPECT_EQ(ordered.At("name").text, "Schedule/mine/cache:warm");
-  const double time_ms = ordered.At("real_time").number;
-  EXPECT_GE(time_ms, 0.6) << "one after the other";
-  EXPECT_GE(ordered.At("sequential_ms").number, 0.6);
-  EXPECT_NEAR(ordered.At("speedup").number, ordered.At("sequential_ms").number / time_ms, 0.01);
-  EXPECT_NEAR(ordered.At("interference_ms").number, time_ms - ordered.At("bound_ms").number, 0.01);
+  EXPECT_NEAR(ordered.At("speedup").number, 1, 0.3);
+  EXPECT_GE(ordered.At("sequential_ms").number, 40);
+  EXPECT_GE(ordered.At("bound_ms").number, 40);
+  EXPECT_NEAR(ordered.At("interference_ms").number, 0, 10);
+  EXPECT_NEAR(ordered.At("exposed_comm_ms").number, 20, 10);
   const std::string samples = overlapbench_samples(suite);
   for (const char* run : {",sequential,", ",computation,", ",pattern,", ",comp,", ",comm,"})
     EXPECT_NE(samples.find(run), std::string::npos) << run;
-  EXPECT_TRUE(ordered.Has("exposed_comm_ms"));
   works_[0].work_class = OVERLAPBENCH_COMM;
   EXPECT_FALSE(Row().Has("exposed_comm_ms")) << "no computation to expose it";
 }
 
 TEST_F(InterfaceTest, SameLaneSameStream) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
   row_.kind = OVERLAPBENCH_SCHEDULE;
   steps_ = {{"a", "one", 0, nullptr, 0}, {"a", "two", 0, nullptr, 0}};
   EXPECT_GE(Row().At("bound_ms").number, 0.6);
 }
 
 TEST_F(InterfaceTest, RefusesRowsThatCannotBe) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
   EXPECT_EQ(Refusal(), "accepted");
   row_.kind = 7;
   EXPECT_EQ(Refusal(), "there is no kind of row 7");
@@ -220,6 +241,7 @@ TEST_F(InterfaceTest, RefusesRowsThatCannotBe) {
 }
 
 TEST_F(InterfaceTest, WorksThatMayWaitAreMeasuredWithoutAGate) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
   row_.kind = OVERLAPBENCH_ALONE;
   works_ = {Work("own", OVERLAPBENCH_COMP)};
   works_[0].waits = 2;
@@ -227,6 +249,7 @@ TEST_F(InterfaceTest, WorksThatMayWaitAreMeasuredWithoutAGate) {
 }
 
 TEST_F(InterfaceTest, AFailureIsTheRowsError) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
   row_.kind = OVERLAPBENCH_ALONE;
   Answering fails = [](overlapbench_answer& answer) {
     std::strcpy(answer.text, "no way");
@@ -242,12 +265,18 @@ TEST_F(InterfaceTest, AFailureIsTheRowsError) {
   EXPECT_FALSE(Row().Has("error_message")) << "the next row is measured";
 }
 
-// On the host, calling it is most of the time of a work this short.
+// On the host, both times include the call itself.
 TEST_F(InterfaceTest, AWorkThatTakesNoLongerThanNothingIsInvalid) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
+  Answering sleeps = [](overlapbench_answer&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return 0;
+  };
   row_.kind = OVERLAPBENCH_ALONE;
   works_ = {Work("own", OVERLAPBENCH_COMP)};
+  works_[0].context = &sleeps;
   row_.nothing = Call;
-  row_.nothing_context = &sleeps_;
+  row_.nothing_context = &sleeps;
   const Json row = Row();
   EXPECT_EQ(row.At("state").text, "invalid");
   double took_us = 0;
@@ -259,11 +288,11 @@ TEST_F(InterfaceTest, AWorkThatTakesNoLongerThanNothingIsInvalid) {
             2)
       << row.At("reason").text;
   for (const double us : {took_us, empty_us}) {
-    EXPECT_GE(us, 300);
-    EXPECT_LT(us, 100'000);
+    EXPECT_GE(us, 5000);
+    EXPECT_LT(us, 1e6);
   }
   Answering longer = [](overlapbench_answer&) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(6));
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));
     return 0;
   };
   works_[0].context = &longer;
@@ -272,6 +301,7 @@ TEST_F(InterfaceTest, AWorkThatTakesNoLongerThanNothingIsInvalid) {
 }
 
 TEST_F(InterfaceTest, OnlyVerifiableWorksAreVerified) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
   row_.kind = OVERLAPBENCH_SCHEDULE;
   steps_ = {{"a", "one", 0, nullptr, 0}, {"a", "two", 1, nullptr, 0}};
   static int checks;
@@ -287,6 +317,7 @@ TEST_F(InterfaceTest, OnlyVerifiableWorksAreVerified) {
 }
 
 TEST_F(InterfaceTest, ACallbackMustNotMeasure) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
   row_.kind = OVERLAPBENCH_ALONE;
   std::string said;
   Answering nested = [&](overlapbench_answer&) {
@@ -352,6 +383,7 @@ TEST_F(InterfaceTest, AWorkThatHangsIsNamed) {
 }
 
 TEST_F(InterfaceTest, MeasuresTheSuitesOwnRows) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
   const auto measure = [](const char* name) -> std::string {
     const int32_t status = overlapbench_measure_own(suite, name);
     if (status != OVERLAPBENCH_MEASURING_OK) return overlapbench_measuring_error();
