@@ -31,9 +31,7 @@ TEST(ReadLaunchRequest, IsOfBenchOnly) {
 }
 
 LaunchRequest Requested(const std::vector<std::string>& arguments) {
-  const auto request = ReadLaunchRequest(arguments);
-  EXPECT_TRUE(request);
-  return request.value_or(LaunchRequest());
+  return ReadLaunchRequest(arguments).value_or(LaunchRequest());
 }
 
 TEST(ReadLaunchRequest, SeparatesItsOwnFlagsFromThoseOfTheRanks) {
