@@ -75,7 +75,7 @@ void TraceFacts::AddPeer(const Activity& activity, JsonObject& facts) const {
     if (trace_.ranks == 2)
       peer = 1 - trace_.rank;
     else if (const auto other_end = schedule_.OtherEndOf(activity.mark - 1))
-      peer = *other_end;
+      peer = other_end;
   }
   if (peer.has_value())
     facts.Count("peer", *peer);
