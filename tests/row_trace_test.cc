@@ -540,21 +540,28 @@ TEST_P(RowTraceTest, AStepWithFewerRecordsInOneSampleIsAFault) {
       << trace.fault;
 }
 
-// Enqueues something when the last sample begins, as a thread that nobody knows of may.
+// Enqueues something on another stream when the last sample begins, as a thread that nobody knows
+// of may.
 class StrayWatch : public ActivityWatch {
  public:
-  StrayWatch(std::unique_ptr<ActivityWatch> watch, std::function<void()> enqueue)
-      : watch_(std::move(watch)), enqueue_(std::move(enqueue)) {}
+  StrayWatch(std::unique_ptr<ActivityWatch> watch, Workload& stray, Stream& aside)
+      : watch_(std::move(watch)), stray_(stray), aside_(aside) {}
   void Mark(std::uint64_t mark) override {
     constexpr std::uint64_t kMarks = 3;  // of a sample: no step, the step, the flush
     watch_->Mark(mark);
-    if (mark == kSamples * kMarks && enqueue_) std::exchange(enqueue_, {})();
+    if (mark == kSamples * kMarks && !std::exchange(has_strayed_, true)) stray_.Enqueue(aside_);
   }
-  Activities Stop() override { return watch_->Stop(); }
+  // On a busy machine the work may begin after the sample. A watch drops what ends after it.
+  Activities Stop() override {
+    aside_.Synchronize(kPatience, "the stray work");
+    return watch_->Stop();
+  }
 
  private:
   std::unique_ptr<ActivityWatch> watch_;
-  std::function<void()> enqueue_;
+  Workload& stray_;
+  Stream& aside_;
+  bool has_strayed_ = false;
 };
 
 TEST_P(RowTraceTest, WorkOfNoStepIsAFault) {
@@ -562,7 +569,7 @@ TEST_P(RowTraceTest, WorkOfNoStepIsAFault) {
   const auto stray = delay->make();
   const auto aside = device().CreateStream();
   Open(SoloRun(delay));
-  StrayWatch watch(device().watches().Activities(), [&] { stray->Enqueue(*aside); });
+  StrayWatch watch(device().watches().Activities(), *stray, *aside);
   const RowTrace trace = TraceRow(session(), watch, kSamples);
   EXPECT_NE(trace.fault.find("belongs to no step"), std::string::npos) << trace.fault;
   EXPECT_EQ(SharesOf(trace), (Shares{{"breakdown_valid", 0}}));
