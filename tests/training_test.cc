@@ -21,6 +21,44 @@ TEST(ClassicalEstimate, HidesAtMostTheWholeCommunication) {
   EXPECT_DOUBLE_EQ(EstimateClassically(80, 0, 40).total_ms, 80);
   EXPECT_DOUBLE_EQ(EstimateClassically(80, 0, 40).efficiency, 0);
   EXPECT_DOUBLE_EQ(EstimateClassically(80, 0, 40).speedup, 1);
+  EXPECT_DOUBLE_EQ(EstimateClassically(0, 15, 40).total_ms, 0);
+  EXPECT_DOUBLE_EQ(EstimateClassically(0, 15, 40).speedup, 0);
+}
+
+// As their authors publish them.
+TEST(Models, HaveTheirSizesUnlessOthersAreGiven) {
+  struct Sizes {
+    const char* model;
+    long hidden, ffn, heads;
+  };
+  for (const auto& [model, hidden, ffn, heads] :
+       {Sizes{"llama8b", 4096, 14336, 32}, {"llama70b", 8192, 28672, 64}, {"small", 256, 768, 2}}) {
+    const Settings settings = Settings().With("model", model).With("heads", "model");
+    EXPECT_EQ(ModelOf(settings).hidden, hidden);
+    EXPECT_EQ(ModelOf(settings).ffn, ffn);
+    EXPECT_EQ(ModelOf(settings).heads, heads);
+    const Model own = ModelOf(settings.With("hidden", "96").With("ffn", "7").With("heads", "5"));
+    EXPECT_EQ(own.hidden, 96);
+    EXPECT_EQ(own.ffn, 7);
+    EXPECT_EQ(own.heads, 5);
+  }
+}
+
+// Kernels read 8 columns at a time, and a product 16 elements of a token.
+TEST(Models, AreRefusedWhereRanksCannotShareThem) {
+  const auto refused = [](const char* hidden, const char* ffn, const char* heads, int ranks) {
+    return ExcludedModel(Settings()
+                             .With("model", "small")
+                             .With("hidden", hidden)
+                             .With("ffn", ffn)
+                             .With("heads", heads),
+                         ranks);
+  };
+  EXPECT_EQ(refused("16", "24", "3", 3), "");
+  EXPECT_EQ(refused("8", "24", "3", 3), "hidden must be a multiple of 16");
+  EXPECT_EQ(refused("16", "25", "3", 3), "ffn:25 must be a multiple of the 3 ranks");
+  EXPECT_EQ(refused("16", "12", "3", 3), "ffn must give every rank a multiple of 8 columns");
+  EXPECT_EQ(refused("16", "24", "4", 3), "heads:4 must be a multiple of the 3 ranks");
 }
 
 TEST(TrainingRuns, AreEachWorkAloneBothSidesThePlainFormAndThePattern) {
