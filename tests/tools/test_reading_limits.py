@@ -14,7 +14,7 @@ from overlapbench.reading.counters import Better, Counter, Range, stored_table
 from overlapbench.reading.launch import parse_launch, surroundings
 from overlapbench.reading.names import BenchmarkName, family_of, spell_sizes
 from overlapbench.reading.project import read_defaults
-from overlapbench.reading.result import parse_result
+from overlapbench.reading.result import parse_result, read_results
 from overlapbench.reading.rows import Figure, Inconclusive, Row, State, html_table, sum_up
 from overlapbench.reading.source import Document, can_be_measured, short
 
@@ -398,6 +398,30 @@ def test_a_time_that_is_none_keeps_its_unit() -> None:
     launch = parse_launch("plain.json", json.dumps({"context": {}, "benchmarks": [entry]}))
     assert launch.units == ["us"]
     assert launch.problems == ["invalid: a time of 0 us is no measurement"]
+
+
+@pytest.mark.parametrize(("count", "known"), [(1, True), (4, True), (0, False), (None, False)])
+def test_the_error_of_a_median_is_that_of_its_repetitions(count: object, known: bool) -> None:
+    told = {"run_name": "BM_A", "run_type": "aggregate", "repetitions": count, "time_unit": "ms"}
+    entries = [
+        told | {"name": f"BM_A_{kind}", "aggregate_name": kind, "real_time": time}
+        for kind, time in (("median", 2.0), ("stddev", 0.1))
+    ]
+    launch = parse_launch("plain.json", json.dumps({"context": {}, "benchmarks": entries}))
+    assert launch.time_ms("BM_A") == 2.0
+    expected = 1.2533 * 0.1 / 2.0 / math.sqrt(count) if isinstance(count, int) and count else 0
+    assert launch.errors[0] == pytest.approx(expected if known else math.nan, nan_ok=True)
+
+
+def test_rows_of_several_files_share_one_table(tmp_path: Path) -> None:
+    document = samples.document([samples.row("Comm/A/n:1")])
+    other = json.loads(json.dumps(document))
+    for entry in other["counters"]:
+        entry["judged"] = entry["name"] == "time"
+    paths = [samples.write(tmp_path / f"{i}.json", one) for i, one in enumerate((document, other))]
+    first, second = read_results([str(path) for path in paths])
+    assert first.table == second.table == first.rows[0].table == second.rows[0].table
+    assert first.table.judged == ("time",)
 
 
 # ---- a project
