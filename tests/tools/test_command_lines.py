@@ -19,34 +19,34 @@ from overlapbench.output import ResultError
 Capture = pytest.CaptureFixture[str]
 USAGES = """
 compare [-h] [--base FILE [FILE ...]] [--new FILE [FILE ...]] [--across FIELD] [--max-floor PERCENT]
- [--floors FILE.toml] [--all] [--explain NAME] [--format {table,markdown,json,junit,github}]
+ [--floors FILE.toml] [--explain NAME] [--all] [--format {table,markdown,json,junit,github}]
  [--json] [-o FILE] [BASE.json NEW.json ...]
 gate [-h] ACTION ...
 gate run [-h] (--base COMMAND | --baseline DIR) --candidate COMMAND [--across FIELD]
- [--max-floor PERCENT] [--floors FILE.toml] [--min-guarded PERCENT] [--all] [--keep DIR]
+ [--max-floor PERCENT] [--floors FILE.toml] [--min-guarded PERCENT] [--keep DIR] [--all]
  [--format {table,markdown,json,junit,github}] [--json] [-o FILE] [--launches N] [--repetitions N]
  [--timeout-s N]
 gate baseline [-h] -o DIR --command COMMAND [--launches N] [--repetitions N] [--timeout-s N]
 gate calibrate [-h] -o FILE.toml --command COMMAND [--launches N] [--repetitions N] [--timeout-s N]
 tune [-h] [--command COMMAND] [--launches N] [--budget-minutes M] [--unit-ms MS] [--timeout-s S]
- [--output FILE.json] [PAIR ...]
+ [--json] [-o FILE.json] [PAIR ...]
 chart [-h] -o DIR [--title TITLE] RESULT.json [RESULT.json ...]
 report [-h] -o FILE.html [--title TITLE] [--base FILE [FILE ...]]
  [--tuned FILE.json [FILE.json ...]] [--traces TRACE [TRACE ...]] [--across FIELD]
  [--max-floor PERCENT] [--floors FILE.toml] RESULT.json [RESULT.json ...]
 history [-h] ACTION ...
 history add [-h] [--database FILE] [--revision REVISION] RESULT.json [RESULT.json ...]
-history list [-h] [--database FILE] [--machine TEXT] [--since DATE] [--revision REV]
+history list [-h] [--database FILE] [--machine TEXT] [--since DATE] [--revision REV] [--json]
 history export [-h] [--database FILE] [--format {json,csv}] [-o PATH] [--machine TEXT]
  [--since DATE] [--revision REV] [RUN ...]
 history trend [-h] [--database FILE] -o FILE [--title TITLE] [--machine TEXT] [--since DATE]
  [--revision REV] [--benchmark REGEX] [--metric NAME] [--across FIELD] [--least PERCENT]
 history changes [-h] [--database FILE] [--machine TEXT] [--since DATE] [--revision REV]
- [--benchmark REGEX] [--metric NAME] [--across FIELD] [--least PERCENT]
+ [--benchmark REGEX] [--metric NAME] [--across FIELD] [--least PERCENT] [--json]
 export [-h] [--format FORMAT] [--metric NAME] [-o FILE] RESULT.json
 merge [-h] -o FILE.json [RESULT.json ...]
 trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--rules FILE] [--compare FILE]
- [--json FILE] FILE [FILE ...]
+ [--json [FILE]] [-o FILE.json] FILE [FILE ...]
 timeline [-h] -o FILE [--title TITLE] [--beside] [--step N] [--window NAME] [--class PATTERN=CLASS]
  [--rules FILE] TRACE [TRACE ...]
 completion [-h] {bash,zsh,tcsh,fish,powershell}
@@ -113,7 +113,7 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rule": [], "rules": []
         (
             ["tune"],
             {"pairs": [], "command": "overlapbench run", "launches": 5, "unit_ms": 100}
-            | {"budget_minutes": float("inf"), "timeout_s": 3600, "output": None},
+            | {"budget_minutes": float("inf"), "timeout_s": 3600, "output": None, "json": False},
         ),
         (["chart", "a", "-o", "b"], {"results": ["a"], "output": Path("b"), "title": ""}),
         (
@@ -125,16 +125,16 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rule": [], "rules": []
             ["history", "add", "a"],
             {"results": ["a"], "revision": "", "database": Path("history.sqlite")},
         ),
-        (["history", "list"], SELECTION),
+        (["history", "list"], {**SELECTION, "json": False}),
         (["history", "export"], {"runs": [], "format": "json", "output": None, **SELECTION}),
         (
             ["history", "trend", "-o", "a"],
             {"output": Path("a"), "title": "", **SELECTION, **SERIES},
         ),
-        (["history", "changes"], {**SELECTION, **SERIES}),
+        (["history", "changes"], {**SELECTION, **SERIES, "json": False}),
         (["export", "a"], {"result": "a", "format": None, "metric": [], "output": None}),
         (["merge", "-o", "a"], {"results": [], "output": Path("a")}),
-        (["trace", "a"], {"files": ["a"], "compare": [], "json": None, **CHOICES}),
+        (["trace", "a"], {"files": ["a"], "compare": [], "json": None, "output": None, **CHOICES}),
         (
             ["timeline", "a", "-o", "b"],
             {"files": ["a"], "output": Path("b"), "title": "", "beside": False, **CHOICES},
