@@ -5,6 +5,7 @@
     tests/mutants/python_mutants.py --seed 2 --sample 15    others, and fewer
     tests/mutants/python_mutants.py 'overlapbench.judge.*' --sample 1000    all of such names
     tests/mutants/python_mutants.py 'overlapbench.traces.*' --tests test_trace    with few tests
+    tests/mutants/python_mutants.py --minutes 8             as many as there is time for
 
 [tool.mutmut] in pyproject.toml says which modules are mutated, and which tests may notice. For each
 mutant the tests that reach its function run, the quickest first, until one fails. Each run starts
@@ -29,9 +30,11 @@ Exit status: 0 if at least 90 % were caught; 1 if not, or if mutmut failed; 2 fo
 import argparse
 import ast
 import fnmatch
+import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -44,7 +47,7 @@ LEAST_CAUGHT = 0.90
 EQUIVALENT = Path(__file__).with_name("equivalent_python.toml")
 _PLACE = ROOT / "build" / "python-mutants"
 _OWN = {"build", "tools", "pyproject.toml"}  # of the copy; all else is a link into the tree
-_CAUGHT = ("killed", "timeout")
+_CAUGHT, _UNTRIED = ("killed", "timeout"), "not checked"
 _FIRST = "overlapbench.reading.names.x_spell_sizes__mutmut_1"
 
 
@@ -134,13 +137,26 @@ def settings_for(settings: str, patterns: Sequence[str], tests: str) -> str:
     return re.sub(r"only_mutate = \[[^]]*\]", f"only_mutate = [{', '.join(files)}]", kept)
 
 
-def mutmut(place: Path, *arguments: str) -> str:
+def mutmut(place: Path, *arguments: str, timeout_s: float | None = None) -> str:
+    """Run mutmut, and return what it prints; after the timeout, what it has noted until then."""
     command = [str(Path(sys.executable).with_name("mutmut")), *arguments]
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
-    (place / "mutmut.log").write_text(done.stdout + done.stderr, encoding="utf-8")
-    if done.returncode != 0:
+    with subprocess.Popen(
+        command,
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            printed, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return process.communicate()[0]
+    (place / "mutmut.log").write_text(printed, encoding="utf-8")
+    if process.returncode != 0:
         raise RuntimeError(f"mutmut {arguments[0]} failed; see {place / 'mutmut.log'}")
-    return done.stdout
+    return printed
 
 
 def read_verdicts(results: str) -> dict[str, str]:
@@ -164,8 +180,9 @@ def choose(names: Sequence[str], patterns: Sequence[str], sample: int, seed: int
 
 def summary(verdicts: Mapping[str, str]) -> tuple[str, bool]:
     """What a run has shown, as lines, and whether it is good."""
-    lines = [f"{verdict}: {name}" for name, verdict in verdicts.items() if verdict != "killed"]
-    counted = {name: verdict for name, verdict in verdicts.items() if verdict != "equivalent"}
+    told = {name: verdict for name, verdict in verdicts.items() if verdict != _UNTRIED}
+    lines = [f"{verdict}: {name}" for name, verdict in told.items() if verdict != "killed"]
+    counted = {name: verdict for name, verdict in told.items() if verdict != "equivalent"}
     caught = {name for name, verdict in counted.items() if verdict in _CAUGHT}
     for title, place_of in (("Module", _module), ("Area", _area)):
         lines += [f"| {title} | Caught | Mutants |", "|---|---:|---:|"]
@@ -173,7 +190,9 @@ def summary(verdicts: Mapping[str, str]) -> tuple[str, bool]:
             those = {name for name in counted if place_of(name) == place}
             lines.append(f"| {place} | {len(those & caught)} | {len(those)} |")
     share = len(caught) / max(len(counted), 1)
-    lines.append(f"{len(caught)} of {len(counted)} caught ({share:.1%})")
+    untried = len(verdicts) - len(told)
+    rest = f", {untried} not tried" if untried else ""
+    lines.append(f"{len(caught)} of {len(counted)} caught ({share:.1%}){rest}")
     return "\n".join(lines), share >= LEAST_CAUGHT
 
 
@@ -186,7 +205,12 @@ def _area(name: str) -> str:
 
 
 def try_all(
-    place: Path, patterns: Sequence[str], sample: int, seed: int, tests: str = ""
+    place: Path,
+    patterns: Sequence[str],
+    sample: int,
+    seed: int,
+    tests: str = "",
+    minutes: float | None = None,
 ) -> dict[str, str]:
     lay_out(ROOT, place, patterns, tests)
     mutmut(place, "run", _FIRST)  # makes all mutants, and notes which test reaches which function
@@ -195,7 +219,7 @@ def try_all(
     if not chosen:
         raise RuntimeError("no mutant has such a name")
     print(f"trying {len(chosen)} of {len(names)} mutants", flush=True)
-    mutmut(place, "run", *chosen)
+    mutmut(place, "run", *chosen, timeout_s=minutes and 60 * minutes)
     verdicts = read_verdicts(mutmut(place, "results", "--all", "true"))
     known = read_equivalent()
     return {
@@ -224,9 +248,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--tests", default="", metavar="REGEX", help="only test files with such names"
     )
+    parser.add_argument(
+        "--minutes", type=float, metavar="N", help="try no more after so long; slow ones come last"
+    )
     given = parser.parse_args(arguments)
     try:
-        found = try_all(_PLACE, given.names, given.sample, given.seed, given.tests)
+        found = try_all(_PLACE, given.names, given.sample, given.seed, given.tests, given.minutes)
         text, good = summary(found)
     except (OSError, RuntimeError) as error:
         print(f"python_mutants.py: {error}", file=sys.stderr)

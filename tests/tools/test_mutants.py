@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -414,6 +415,12 @@ def test_the_summary_counts_modules_and_areas_and_names_survivors() -> None:
         "| p.e | 0 | 1 |",
         "2 of 4 caught (50.0%)",
     ]
+    text, good = python_mutants.summary(
+        {"a.b": "killed", "a.c": "not checked", "a.d": "not checked"}
+    )
+    assert good
+    assert "a.c" not in text
+    assert text.endswith("\n1 of 1 caught (100.0%), 2 not tried")
     assert python_mutants.summary({f"a.{i}": "killed" for i in range(9)} | {"a": "survived"})[1]
     assert not python_mutants.summary({f"a.{i}": "killed" for i in range(8)} | {"a": "none"})[1]
 
@@ -475,3 +482,14 @@ def test_a_failing_mutmut_is_one_line(
     (tmp_path / "mutmut").chmod(0o755)
     assert python_mutants.main([]) == 1
     assert capsys.readouterr().err.startswith("python_mutants.py: mutmut run failed; see ")
+
+
+def test_mutmut_ends_with_its_children_when_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("python_mutants.sys.executable", str(tmp_path / "python"))
+    (tmp_path / "mutmut").write_text("#!/bin/sh\necho begun\nsleep 600\n")
+    (tmp_path / "mutmut").chmod(0o755)
+    started = time.monotonic()
+    assert python_mutants.mutmut(tmp_path, "run", timeout_s=2) == "begun\n"
+    assert time.monotonic() - started < 300
