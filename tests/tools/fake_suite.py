@@ -24,6 +24,7 @@ class FakeSuite:
     answer: str | None = None  # to a broadcast; None: what this rank says
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     works: Sequence[WorkEntry] = ()
+    at_exit: list[Any] = field(default_factory=list)  # what runs when the process ends
     runs: bool = False  # whether each row calls its first work once
 
     def of(self, call: str) -> list[list[Any]]:
@@ -84,7 +85,7 @@ def suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeSuite
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(measuring, "_process", measuring._Process())
     monkeypatch.setattr(measuring, "Suite", opened)
-    monkeypatch.setattr("atexit.register", lambda _function: None)
+    monkeypatch.setattr("atexit.register", lambda function: made.at_exit.append(function))
     handler = signal.getsignal(callables.SIGNAL)
     yield made
     signal.signal(callables.SIGNAL, handler)

@@ -62,5 +62,5 @@ def module() -> Any:
         is_grad_enabled=lambda: True,
         empty_like=lambda like: Tensor(like.shape, like.dtype, like.device, address=0x5000),
         zeros_like=lambda like: Tensor(like.shape, like.dtype, like.device, address=0x6000),
-        zeros=lambda count, **_: Tensor((count,), "torch.uint8", address=0x7000),
+        zeros=lambda count, dtype, device: Tensor((count,), dtype, device, address=0x7000),
     )

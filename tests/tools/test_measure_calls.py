@@ -318,6 +318,7 @@ def test_the_suite_is_opened_once_with_the_flags_of_the_process(
     flags = ["--backend=host", "--host_cores=2", "--budget_ms=4", "--gate=off", "--no-self-test"]
     assert suite.of("open") == [flags]
     assert suite.of("interrupt_with") == [[callables.SIGNAL]]
+    assert suite.at_exit == [suite.close]
     assert suite.of("configure") == [["--budget_ms=4"]] * 2
     assert waited == [60]
 

@@ -194,7 +194,8 @@ def test_streams_have_workspaces_of_their_own(
     torch = sys.modules["torch"]
     made: list[int] = []
 
-    def zeros(count: int, **_: object) -> Tensor:
+    def zeros(count: int, dtype: str, device: Device) -> Tensor:
+        assert (dtype, device) == ("torch.uint8", X.device)
         made.append(count)
         return Tensor((count,), address=0x7000 + len(made))
 

@@ -78,6 +78,8 @@ def test_they_are_compiled_once_for_the_library_and_pytorch(
         f'echo x >>{tmp_path}/runs; echo "$@" >{tmp_path}/arguments; for o; do :; done; : >"$o"'
     )
     monkeypatch.setenv("CXX", compiler(tmp_path, script))
+    (tmp_path / "Python.h").touch()
+    monkeypatch.setattr(torch_operators, "_python_headers", lambda: tmp_path)
     for _ in range(2):  # the stand-in for PyTorch cannot load what was compiled
         with pytest.raises(AttributeError):
             torch_operators.load()
@@ -85,6 +87,7 @@ def test_they_are_compiled_once_for_the_library_and_pytorch(
     arguments = (tmp_path / "arguments").read_text()
     assert f"-isystem {tmp_path}/torch/include" in arguments
     assert str(kernels) in arguments
+    assert arguments.index("torch_operators.cc") < arguments.index("torch_calls.cc")
     monkeypatch.setitem(sys.modules, "torch", stand_in("2.12.0", tmp_path))
     with pytest.raises(AttributeError):
         torch_operators.load()
