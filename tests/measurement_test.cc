@@ -187,12 +187,14 @@ TEST_F(MeasurementTest, ARunsCostIsTheSumOverItsWorks) {
              .moved_bytes = 20,
              .cached_bytes = 5,
              .copied_bytes = 300,
+             .memory_bytes = 7,
              .wire_bytes = 4000,
              .bus_factor = 1.5};
   b_.cost = {.flops = 2,
              .moved_bytes = 30,
              .cached_bytes = 6,
              .copied_bytes = 400,
+             .memory_bytes = 8,
              .wire_bytes = 5000,
              .bus_factor = 1.25};
   const Cost cost = Measure(Pair()).CostOf("both");
@@ -200,6 +202,7 @@ TEST_F(MeasurementTest, ARunsCostIsTheSumOverItsWorks) {
   EXPECT_DOUBLE_EQ(cost.moved_bytes, 50);
   EXPECT_DOUBLE_EQ(cost.cached_bytes, 11);
   EXPECT_DOUBLE_EQ(cost.copied_bytes, 700);
+  EXPECT_DOUBLE_EQ(cost.memory_bytes, 15);
   EXPECT_DOUBLE_EQ(cost.wire_bytes, 9000);
   EXPECT_DOUBLE_EQ(cost.bus_factor, 1.5);
   EXPECT_DOUBLE_EQ(measurement_->CostOf("b").flops, 2);
@@ -284,6 +287,7 @@ TEST_F(PipelineTest, TheBoundIsPairedWithItsGroup) {
   groups_.back()[1].lanes.resize(4);
   Counters counters;
   ReportBound(*measurement_, counters);
+  EXPECT_EQ(measurement_->Bound_ms("pipeline").values(), (std::vector<double>{11, 22}));
   const auto pct_of_bound = counters.at("pct_of_bound").interval.value_or(Interval{});
   EXPECT_DOUBLE_EQ(pct_of_bound.low, 68.75);
   EXPECT_DOUBLE_EQ(pct_of_bound.high, 68.75);

@@ -194,6 +194,22 @@ TEST(IdleCauses, AGateOfALaneThatAnotherOneLeads) {
   }
 }
 
+// It was enqueued after its gate had opened.
+TEST(IdleCauses, AGateIsTheCauseUntilItOpens) {
+  Made made("opened", Backend::kHost);
+  const auto comp = made.Lane("comp");
+  const auto comm = made.Lane("comm");
+  made.trace.run.schedule.leader = comm;
+  made.sample().moments.followers_ms = 3.5;
+  const auto sum = made.Step(comm, Sum());
+  const auto product = made.Step(comp, Product());
+  made.Waited(ActivityKind::kGate, 0, 9, 1.7, 3);
+  made.Waited(ActivityKind::kGate, product + 1, 10, 3, 3.5);
+  made.Ran(sum, 1.8, 3, 3.25);
+  made.Ran(product, 3.625, 3.75, 5);
+  ExpectNear(made.Idle_ms(), {0, 0.25, 0.125, 0, 0.125});
+}
+
 // They meet on the streams of two phases, and between them. Its kernel takes part. With one rank
 // there is nobody to meet.
 TEST(IdleCauses, CopiesOfACommunicationMeetTheOtherRanks) {
