@@ -20,6 +20,7 @@
 #include "backends.h"
 #include "device/host/host_stream.h"
 #include "device/wait.h"
+#include "device/watches.h"
 #include "workload/steps.h"
 
 namespace overlapbench {
@@ -588,7 +589,7 @@ TEST(HostDevice, DescribesThisMachine) {
   }
   timespec resolution{};
   clock_getres(CLOCK_MONOTONIC, &resolution);
-  const auto surroundings = device->Surroundings();
+  const auto surroundings = device->watches().Surroundings();
   EXPECT_EQ(surroundings.at("host_cores"), "3");
   EXPECT_NEAR(std::stod(surroundings.at("clock_resolution_us")),
               static_cast<double>(resolution.tv_nsec) / 1000, 1e-6);
@@ -599,7 +600,7 @@ std::size_t CoresOf(Stream& stream) {
   std::atomic<int> begun = 0;
   std::mutex mutex;
   std::set<std::thread::id> threads;
-  stream.host()->EnqueueBlocks(2, [&](int) {
+  stream.EnqueueBlocks(2, [&](int) {
     ++begun;
     const auto both = [&] { return begun == 2; };
     (void)WaitUntil(both, 100ms);
@@ -615,7 +616,7 @@ TEST(HostDevice, AStreamHasAllCoresOrItsPart) {
   EXPECT_EQ(CoresOf(*device->CreateStream()), 2U);
   EXPECT_EQ(CoresOf(*device->CreateStream({.sms = 2})), 2U);
   EXPECT_EQ(CoresOf(*device->CreateStream({.sms = 1})), 1U);
-  EXPECT_EQ(CoresOf(*device->CreateHostStream()), 2U);
+  EXPECT_EQ(CoresOf(*device->CreateStream({.on_host = true})), 2U);
   EXPECT_EQ(PartitionFault(device->info(), 3), "must be 1, or 2: all");
   EXPECT_EQ(PartitionFault(OpenHostDevice(8)->info(), 9), "must be from 1 to 7, or 8: all");
   try {

@@ -152,7 +152,7 @@ std::string ShownStep(const Schedule& schedule, std::size_t index) {
   if (options.part.count > 1)
     text += fmt::format("[{}/{}]", options.part.index, options.part.count);
   text += Joined(options.after, '<') + Joined(options.host_after, '^');
-  if (options.meets) text += fmt::format("~{}", *options.meets);
+  if (options.other_end) text += fmt::format("~{}", *options.other_end);
   return options.engine.empty() ? text : text + "@" + options.engine;
 }
 

@@ -33,7 +33,8 @@ TEST(RowTraceCounters, AreSharesOfTheRowsTime) {
   trace.samples.emplace_back().events_ms = 3;
   trace.row_breakdown.sets_ms = {10, 20, 30, 40, 50, 60, 70, 120};
   trace.row_breakdown.idle_ms = {1, 2, 3, 4, 0};
-  trace.row_breakdown_by_name.sets_ms = {0, 0, 3, 1, 0, 0, 0, 0};
+  trace.row_breakdown.named_overlap_ms = 1;
+  trace.row_breakdown.named_comm_ms = 4;
   Counters counters;
   ReportBreakdown(trace, counters);
   const std::vector<std::pair<const char*, double>> expected = {
