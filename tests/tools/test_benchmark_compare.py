@@ -306,7 +306,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: Capture) -> None:
         assert end.value.code == 2
         assert complaint in capsys.readouterr().err
     for arguments, complaint in (
-        ([good, good, "--output", "diff.pdf"], "--output diff.pdf: the name must end in one of"),
+        ([good, good, "--output", "diff.pdf"], "-o diff.pdf: the name must end in"),
         ([good, good, "--output", f"{tmp_path}/no/x.md"], "cannot be written: No such file"),
         (["--base", good, good, "--new", good], "given twice as base"),
         (["-", "-"], "overlapbench compare: -: standard input can be read only once"),
