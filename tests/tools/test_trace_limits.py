@@ -1,8 +1,13 @@
 """Patterns, arrows, matches, windows and shares at the limits of each rule, span by span."""
 
+import io
 import math
+import os
+import sys
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +15,7 @@ import pytest
 from scipy import stats
 
 from overlapbench.output import ResultError
-from overlapbench.traces import breakdown, files
+from overlapbench.traces import breakdown, files, packed
 from overlapbench.traces.breakdown import PARTS, Breakdown, apportion, half_width, worst_of
 from overlapbench.traces.collectives import doubts, matched, split, stated
 from overlapbench.traces.idle import Cause, explain_idle
@@ -18,7 +23,9 @@ from overlapbench.traces.intervals import Intervals
 from overlapbench.traces.model import Category, Class, Span, Trace, Window
 from overlapbench.traces.path import Arrows, longest_path, track_of, waits_for_ranks
 from overlapbench.traces.patterns import PATTERNS, Evidence, find_patterns
+from overlapbench.traces.rules import Rules
 from overlapbench.traces.windows import choose, number_of, place
+from traces import kernel, nsys
 
 US, MS = 1000, 1_000_000
 NCCL = "ncclDevKernel_AllReduce"
@@ -484,3 +491,48 @@ def test_a_clock_problem_is_told_and_nothing_is_compared() -> None:
     assert "share no clock" in breakdown._clock_problem(
         [one, trace([span(5, 9)], 1, common_clock=False)]
     )
+
+
+def test_unpacked_text_may_have_the_limit_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.json"
+    file.write_bytes(b"x" * 10)
+    monkeypatch.setattr(packed, "LARGEST_TEXT_BYTES", 10)
+    with file.open("rb") as stream:
+        text = packed.Text("a.json", stream, "")
+        assert text.read(100) == b"x" * 10
+    monkeypatch.setattr(packed, "LARGEST_TEXT_BYTES", 9)
+    with file.open("rb") as stream, pytest.raises(ResultError, match=r"^a\.json: above 0 MiB when"):
+        packed.Text("a.json", stream, "").read(100)
+
+
+def test_an_archive_is_read_from_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("rank0.json", "text")
+        made.writestr("notes.txt", "no trace")
+    reader, writer = os.pipe()
+    os.write(writer, archive.getvalue())
+    os.close(writer)
+    with open(reader, encoding="utf-8") as stdin:  # noqa: PTH123 a number, and no path
+        monkeypatch.setattr(sys, "stdin", stdin)
+        read = [(text.source, text.read(100)) for text in packed.opened("-")]
+    assert read == [("-/rank0.json", b"text")]
+
+
+def test_calls_of_an_export_count_as_the_rest(tmp_path: Path) -> None:
+    """A span over a later one of its stream stays if the host was recorded until it was over."""
+
+    def spans(last_call: int) -> int:
+        calls = [
+            f"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({at}, {at + 1}, 1, {9000 + at}, 1)"
+            for at in (1, last_call)
+        ]
+        kernels = [kernel(1, 10, 5000), kernel(1, 20, 30), kernel(1, 900, 1000)]
+        path = nsys(tmp_path / f"{last_call}.sqlite", [*kernels, *calls])
+        (one,) = files.read_traces([str(path)], Rules())
+        return len(one.spans)
+
+    assert spans(6000) == 3
+    assert spans(1100) == 2

@@ -148,7 +148,7 @@ class _Reader:
             for record in self._records(table):
                 if span := self._span(record, category):
                     spans[record.process, record.integer("deviceId")].append(span)
-        calls = [self.base_ns + returned for returned in self.returned.values()]
+        calls = self.returned.values()
         host = (min(calls), max(calls)) if calls else None
         devices = [
             Device(process, str(number), plausible(found, host, self.omitted))
