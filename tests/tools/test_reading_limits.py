@@ -128,6 +128,12 @@ def test_fields_of_the_context_and_inner_objects_have_their_places() -> None:
     assert document.rows[0].text("gone", "default") == "default"
 
 
+@pytest.mark.parametrize("text", ["", '{"benchmarks": [1', '{"benchmarks": ["a" "b"]}'])
+def test_a_place_that_cannot_be_found_is_left_out(text: str) -> None:
+    document = Document("f.json", text, {"benchmarks": [{}, {}]})
+    assert str(document.error("it is odd", 1, "key")) == "f.json: it is odd"
+
+
 @pytest.mark.parametrize(
     ("entry", "failure"),
     [
