@@ -54,6 +54,7 @@ int cudnnSetTensor4dDescriptor(void* /*tensor*/, int format, int type, int n, in
   fake.w = w;
   return StatusOf("cudnnSetTensor4dDescriptor");
 }
+// NOLINTNEXTLINE(readability-function-size): cuDNN's own parameters
 int cudnnSoftmaxForward(void* /*handle*/, int algorithm, int mode, const void* alpha,
                         void* /*input_tensor*/, const void* input, const void* beta,
                         void* /*output_tensor*/, void* output) {
