@@ -92,7 +92,7 @@ bool MpirunOutput::TakeLine(std::string& shown) {
   if (end == std::string::npos) {
     // The frame may have begun at the end.
     const auto last = held_.find_last_not_of('-');
-    if (last != std::string::npos && last + 1 < held_.size()) size = std::min(size, last + 1);
+    if (last != std::string::npos) size = std::min(size, last + 1);
   }
   shown += held_.substr(0, size);
   at_line_start_ = held_[size - 1] == '\n';
