@@ -185,6 +185,7 @@ TEST_P(DeviceTest, AnEventThatWasNeverRecordedDoesNotBlock) {
   const auto event = device().CreateEvent();
   const auto stream = device().CreateStream();
   EXPECT_TRUE(event->Done());
+  EXPECT_TRUE(event->Await(0ms));
   stream->Wait(*event);
   Finish(*stream);
 }
