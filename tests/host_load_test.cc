@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <ctime>
@@ -82,18 +83,18 @@ TEST_F(HostLoadTest, SumsWhatCpuLimitsStopped) {
 }
 
 TEST(HostLoad, AllowedCoresAreThoseOfThisThread) {
-  const std::set<int> all = AllowedCores();
-  ASSERT_FALSE(all.empty());
-  for (const int core : {*all.begin(), *all.rbegin()}) {
-    std::set<int> allowed;
+  int tried = 0;
+  for (int core = 0; core < sysconf(_SC_NPROCESSORS_CONF); ++core) {
     std::thread([&] {
       cpu_set_t one;
       CPU_ZERO(&one);
       CPU_SET(core, &one);
-      if (sched_setaffinity(0, sizeof one, &one) == 0) allowed = AllowedCores();
+      if (sched_setaffinity(0, sizeof one, &one) != 0) return;  // a core that is not ours
+      EXPECT_EQ(AllowedCores(), std::set{core});
+      ++tried;
     }).join();
-    EXPECT_EQ(allowed, std::set{core});
   }
+  EXPECT_GE(tried, 1);
 }
 
 TEST(HostLoad, CountsTheTimeOfThisProcess) {
