@@ -1,7 +1,6 @@
 // The table of counters: it contains every counter that a family defines, once, and a counter added
 // in one place appears everywhere.
 #include "report/counters.h"
-#include "report/json.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +14,7 @@
 #include "benchmarks/catalog.h"
 #include "device/error.h"
 #include "json.h"
+#include "report/json.h"
 
 namespace overlapbench {
 namespace {

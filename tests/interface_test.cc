@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -279,15 +280,13 @@ TEST_F(InterfaceTest, AWorkThatTakesNoLongerThanNothingIsInvalid) {
   row_.nothing_context = &sleeps;
   const Json row = Row();
   EXPECT_EQ(row.At("state").text, "invalid");
-  double took_us = 0;
-  double empty_us = 0;
-  EXPECT_EQ(std::sscanf(row.At("reason").text.c_str(),
-                        "'mine' left its lane empty: alone it took %lf us, and an empty callable "
-                        "%lf us; work this short cannot be measured",
-                        &took_us, &empty_us),
-            2)
-      << row.At("reason").text;
-  for (const double us : {took_us, empty_us}) {
+  const std::regex wanted(
+      R"('mine' left its lane empty: alone it took (\d+\.\d) us, and an empty callable (\d+\.\d) us; )"
+      "work this short cannot be measured");
+  const std::string reason = row.At("reason").text;
+  std::smatch times_us;
+  ASSERT_TRUE(std::regex_match(reason, times_us, wanted)) << reason;
+  for (const double us : {std::stod(times_us[1]), std::stod(times_us[2])}) {
     EXPECT_GE(us, 5000);
     EXPECT_LT(us, 1e6);
   }

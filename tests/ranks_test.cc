@@ -333,7 +333,7 @@ TEST(DescriptorSocket, TakesMessagesOfItsOwnUserOnly) {
 // Sends bytes and descriptors to a socket, as any process may.
 void SendRaw(const std::string& name, std::span<const int> bytes, int descriptors) {
   const Descriptor sender(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ASSERT_GE(sender.get(), 0);
+  if (sender.empty()) FAIL() << std::strerror(errno);
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
   name.copy(to.sun_path + 1, sizeof(to.sun_path) - 1);
