@@ -204,6 +204,14 @@ TEST_P(MlpCheckTest, StagesRefuseATensorWithSmallErrors) {
   }
 }
 
+// The first tensor that is not a number is named, with its layer.
+TEST_P(MlpCheckTest, NamesTheInputOfALayer) {
+  for (long i = 0; i < kSmall.row_count(); ++i)
+    tensors_.x[kSmall.row_count() + i] = std::numeric_limits<float>::quiet_NaN();
+  const std::string fault = Verify(tensors_, nullptr).fault;
+  EXPECT_EQ(fault.find("X of layer 1 differs from its stage by "), 0U) << fault;
+}
+
 TEST_P(MlpCheckTest, EndToEndRefusesOneWrongElement) {
   // Those that the oracle has: the parameters updated, the gradients, the output, the input's
   // gradient.
