@@ -81,6 +81,12 @@ def result(text: str) -> dict[str, Any]:
 def test_the_listed_table_is_that_of_a_result(launcher: "Launcher", result: dict[str, Any]) -> None:
     tables = json.loads(listed(launcher, "json"))
     assert len(tables["counters"]) > 50
+    assert [pattern["name"] for pattern in tables.pop("patterns")] == [
+        "many short kernels",
+        "gaps from late launches",
+        "copies and kernels in turn, on different streams",
+        "a starving device",
+    ]
     assert tables == {part: result[part] for part in ("counters", "families")}
 
 
