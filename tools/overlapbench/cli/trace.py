@@ -58,7 +58,10 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
 
 def _is_other(path: Path) -> bool:
     """Tell whether a file exists that this command did not write: a trace after --json, say."""
-    return path.is_file() and SCHEMA_KEY.encode() not in path.read_bytes()[:100]
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:  # a trace may have gigabytes
+        return SCHEMA_KEY.encode() not in file.read(100)
 
 
 def _breakdown(files: Sequence[str], options: argparse.Namespace) -> TraceBreakdown:
