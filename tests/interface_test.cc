@@ -22,6 +22,12 @@ namespace overlapbench {
 namespace {
 
 using Answering = std::function<int32_t(overlapbench_answer& answer)>;
+Answering Sleeping(std::chrono::microseconds time) {
+  return [time](overlapbench_answer&) {
+    std::this_thread::sleep_for(time);
+    return 0;
+  };
+}
 
 int32_t Call(void* context, void* /*stream*/, overlapbench_answer* answer) {
   return (*static_cast<Answering*>(context))(*answer);
@@ -62,10 +68,7 @@ class InterfaceTest : public testing::Test {
   std::vector<const char*> labels_;
   std::vector<const char*> axes_ = {"cache=warm"};
   overlapbench_row row_{};
-  Answering sleeps_ = [](overlapbench_answer&) {
-    std::this_thread::sleep_for(std::chrono::microseconds(300));
-    return 0;
-  };
+  Answering sleeps_ = Sleeping(std::chrono::microseconds(300));
   static inline overlapbench_suite* suite = nullptr;
 
  private:
@@ -169,10 +172,7 @@ TEST_F(InterfaceTest, AWorkAloneIsARowOfItsClass) {
 // Sleeps of 20 ms, so that a busy machine leaves no doubt of how many there are.
 TEST_F(InterfaceTest, AScheduleIsComparedWithItsSequenceAndItsComputation) {
   if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
-  Answering sleeps = [](overlapbench_answer&) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    return 0;
-  };
+  Answering sleeps = Sleeping(std::chrono::milliseconds(20));
   for (overlapbench_work& work : works_) work.context = &sleeps;
   row_.kind = OVERLAPBENCH_SCHEDULE;
   steps_ = {{"a", "load", 1, nullptr, 0}, {"b", "compute", 0, nullptr, 0}};
@@ -269,10 +269,7 @@ TEST_F(InterfaceTest, AFailureIsTheRowsError) {
 // On the host, both times include the call itself.
 TEST_F(InterfaceTest, AWorkThatTakesNoLongerThanNothingIsInvalid) {
   if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
-  Answering sleeps = [](overlapbench_answer&) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    return 0;
-  };
+  Answering sleeps = Sleeping(std::chrono::milliseconds(5));
   row_.kind = OVERLAPBENCH_ALONE;
   works_ = {Work("own", OVERLAPBENCH_COMP)};
   works_[0].context = &sleeps;
@@ -290,10 +287,7 @@ TEST_F(InterfaceTest, AWorkThatTakesNoLongerThanNothingIsInvalid) {
     EXPECT_GE(us, 5000);
     EXPECT_LT(us, 1e6);
   }
-  Answering longer = [](overlapbench_answer&) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(40));
-    return 0;
-  };
+  Answering longer = Sleeping(std::chrono::milliseconds(40));
   works_[0].context = &longer;
   EXPECT_NE(Row().At("state").text, "invalid");
   row_.nothing = nullptr;
@@ -367,10 +361,7 @@ TEST_F(InterfaceTest, AWorkThatHangsIsNamed) {
   if (TestRanks().size() > 1) GTEST_SKIP() << "it would end the suite";
   const char* const flag = "--timeout_s=1";
   ASSERT_EQ(overlapbench_configure(suite, 1, &flag), 0);
-  Answering hangs = [](overlapbench_answer&) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-    return 0;
-  };
+  Answering hangs = Sleeping(std::chrono::milliseconds(1500));
   row_.kind = OVERLAPBENCH_ALONE;
   works_ = {Work("own", OVERLAPBENCH_COMP)};
   works_[0].context = &hangs;
@@ -404,10 +395,7 @@ TEST_F(InterfaceTest, AnErrorThatOneRankKnowsEndsTheMeasuring) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
   const char* const flag = "--timeout_s=2";
   ASSERT_EQ(overlapbench_configure(suite, 1, &flag), 0);
-  Answering hangs = [](overlapbench_answer&) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-    return 0;
-  };
+  Answering hangs = Sleeping(std::chrono::milliseconds(2500));
   row_.kind = OVERLAPBENCH_ALONE;
   works_ = {Work("own", OVERLAPBENCH_COMP)};
   if (TestRanks().rank() == 1) works_[0].context = &hangs;

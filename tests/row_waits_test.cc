@@ -26,6 +26,15 @@ Work Named(const std::string& name, WorkClass work_class) {
   return std::make_shared<const WorkPlan>(WorkPlan{.name = name, .work_class = work_class});
 }
 
+const Work& Product() {
+  static const Work work = Named("product", WorkClass::kCompute);
+  return work;
+}
+const Work& Sum() {
+  static const Work work = Named("sum", WorkClass::kComm);
+  return work;
+}
+
 // One sample that is behind a gate, which opened after 3 ms.
 class Made {
  public:
@@ -43,6 +52,11 @@ class Made {
   std::size_t Step(std::size_t lane, const Work& work, StepOptions options = {}) {
     trace.step_bytes.emplace_back();
     return trace.run.schedule.Add(lane, work, std::move(options));
+  }
+  // Two lanes with a step each; the second waits for the first.
+  std::pair<std::size_t, std::size_t> SumAfterProduct() {
+    const std::size_t product = Step(Lane("comp"), Product());
+    return {product, Step(Lane("comm"), Sum(), {.after = {product}})};
   }
   // Adds the work of a step, which the host had enqueued at `called_ms`.
   void Ran(std::size_t step, double called_ms, double begin_ms, double end_ms) {
@@ -82,15 +96,6 @@ class Made {
  private:
   std::uint64_t calls_ = 0;
 };
-
-const Work& Product() {
-  static const Work work = Named("product", WorkClass::kCompute);
-  return work;
-}
-const Work& Sum() {
-  static const Work work = Named("sum", WorkClass::kComm);
-  return work;
-}
 
 void ExpectNear(const std::array<double, 5>& found, const std::array<double, 5>& expected) {
   for (std::size_t i = 0; i < found.size(); ++i)
@@ -302,8 +307,7 @@ TEST(DerivedWaits, AWaitBeginsBehindTheStepBeforeIt) {
 
 TEST(DerivedWaits, WhatHadEndedIsNotWaitedFor) {
   Made made("passed", Backend::kCuda);
-  const auto product = made.Step(made.Lane("comp"), Product());
-  const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
+  const auto [product, sum] = made.SumAfterProduct();
   made.sample().moments.enqueue = {3, 6};
   made.Ran(product, 3.1, 3.5, 4);
   made.Ran(sum, 5.5, 5.6, 6);
@@ -317,8 +321,7 @@ TEST(DerivedWaits, WhatEndsJustThenIsNotWaitedFor) {
 // On the stream of the first of its works. The gate is on none of the lanes' streams.
 TEST(DerivedWaits, AreOnTheStreamThatWaits) {
   Made made("streams", Backend::kCuda);
-  const auto product = made.Step(made.Lane("comp"), Product());
-  const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
+  const auto [product, sum] = made.SumAfterProduct();
   made.Ran(product, 1.7, 3, 4);
   made.Ran(sum, 1.8, 4.5, 5);
   Activity more = made.sample().activities.back();
@@ -383,8 +386,7 @@ TEST(StepRuns, AWorkCalledBeforeItsStepHasNoTimeOfEnqueueing) {
 // Each of two repetitions waits for its own product.
 TEST(StepRuns, EachRepetitionWaits) {
   Made made("streaming", Backend::kCuda);
-  const auto product = made.Step(made.Lane("comp"), Product());
-  const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
+  const auto [product, sum] = made.SumAfterProduct();
   made.Ran(product, 1.6, 3, 4);
   made.Ran(sum, 1.7, 4.5, 5);
   made.Ran(product, 1.8, 6, 7);
@@ -401,8 +403,7 @@ TEST(StepRuns, EachRepetitionWaits) {
 // The first work on each of the step's streams waits.
 TEST(StepRuns, TheFirstWorkOfAStepWaits) {
   Made made("parts", Backend::kCuda);
-  const auto product = made.Step(made.Lane("comp"), Product());
-  const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
+  const auto [product, sum] = made.SumAfterProduct();
   made.Ran(product, 1.6, 3, 4);
   made.Ran(sum, 1.9, 4.5, 5);
   Activity more = made.sample().activities.back();
@@ -419,8 +420,7 @@ TEST(StepRuns, TheFirstWorkOfAStepWaits) {
 
 TEST(StepRuns, OneThatBeginsBeforeWhatItWaitsForIsAFault) {
   Made made("order", Backend::kCuda);
-  const auto product = made.Step(made.Lane("comp"), Product());
-  const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
+  const auto [product, sum] = made.SumAfterProduct();
   made.Ran(product, 1.6, 3, 4);
   made.Ran(sum, 1.7, 3.9945, 5);
   EXPECT_EQ(FaultOf(made.trace, 0),

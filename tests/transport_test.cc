@@ -28,7 +28,7 @@ Settings At(const std::string& transport, const Values& values = {}) {
   return settings;
 }
 
-// Two ranks on one host, each with an H200, none of which was started.
+// Two ranks on one host, each with an H200. Neither is started.
 class TransportTest : public testing::Test {
  protected:
   std::string Refused(const std::string& transport, Operation operation, const Values& values = {},

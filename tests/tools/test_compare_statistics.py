@@ -107,7 +107,7 @@ SIDES = [(2, 2), (2, 3), (1, 4), (3, 3), (4, 4), (6, 6), (16, 16)]
 def test_a_lone_row_keeps_its_promises_whatever_the_number_of_launches(
     sides: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many rows at once, none of which borrows: outliers are none of these launches."""
+    """Many rows at once. They borrow nothing from each other, and no launch is an outlier."""
     monkeypatch.setattr(estimates, "_LEAST_TO_FIT", DRAWN + 1)
     base, new = sides
     first, second = (
