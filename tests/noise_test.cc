@@ -69,6 +69,23 @@ TEST(Noise, ADisturbanceMakesARowNoisyByItself) {
   }
 }
 
+TEST(Noise, WhatDisturbsTheHostCountsOnlyIfItTakesPart) {
+  for (const RowLoad& load : {RowLoad{.waited_share = 0.3, .foreign_cores = 1, .lost_share = 0.3},
+                              {.stolen_share = 0.3},
+                              {.limited_share = 0.3},
+                              {.page_ins = 3}}) {
+    RowCertainty row = Disturbed(load);
+    row.host_takes_part = false;
+    EXPECT_EQ(NoiseOf(row), "");
+    const std::string cause = DisturbanceOf(Disturbed(load));
+    row.margin = 0.8;
+    EXPECT_EQ(NoiseOf(row), "known to ±80 % only: " + cause);
+  }
+  RowCertainty row = Disturbed({.gpu_processes = 1});
+  row.host_takes_part = false;
+  EXPECT_EQ(NoiseOf(row), "disturbed: 1 other process uses a GPU");
+}
+
 TEST(Noise, AWideIntervalHasALikelyCause) {
   RowCertainty row{.margin = 0.3, .groups = 9, .load = {.waited_share = 0.5}};
   EXPECT_EQ(NoiseOf(row), "known to ±30 % only: 9 samples are too few; raise --budget_ms");

@@ -478,6 +478,18 @@ TEST_P(SessionTest, TheGateKeepsEnqueueingOutOfTheSample) {
 }
 
 // As does a call that finds a launch queue full.
+TEST_P(SessionTest, TheHostTakesNoPartInGatedSamplesOfAGpu) {
+  const bool on_host = GetParam() == Backend::kHost;
+  EXPECT_EQ(OpenPair(kGate)->host_takes_part(), on_host);
+  EXPECT_TRUE(OpenPair(kNoGate)->host_takes_part());
+  const auto one_ungated = [this] {
+    Runs runs = Pair();
+    runs.front().gated = false;
+    return runs;
+  };
+  EXPECT_TRUE(Open(one_ungated)->host_takes_part());
+}
+
 TEST_P(SessionTest, AnEnqueueThatWaitsForTheWorkBehindTheGateLeavesTheRowUngated) {
   int runs = 0;
   work_.enqueue = [&](Stream& stream) {
