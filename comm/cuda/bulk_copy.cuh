@@ -1,55 +1,17 @@
-// Bulk copies between global and shared memory, and the chunks in which a block moves its share of
-// a plan. For kernels of Hopper and later GPUs: files that include this must guard their device
-// code.
+// Bulk copies from shared to global memory, and the chunks in which a block moves its share of a
+// plan. For kernels of Hopper and later GPUs, like the barriers that bulk loads complete
+// (device/cuda/barrier.cuh).
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <cstdint>
 
 #include "comm/cuda/peer_move.h"
+#include "device/cuda/barrier.cuh"
 
 namespace overlapbench {
 
-// ---- Instructions (PTX ISA, "Asynchronous copy" and "mbarrier")
+// ---- Instructions (PTX ISA, "Asynchronous copy")
 
-__device__ inline std::uint32_t SharedAddress(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
-__device__ inline void InitBarrier(std::uint64_t* barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(SharedAddress(barrier)),
-               "r"(arrivals)
-               : "memory");
-}
-__device__ inline void Arrive(std::uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(SharedAddress(barrier)) : "memory");
-}
-__device__ inline void ExpectBytes(std::uint64_t* barrier, std::uint32_t bytes) {
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(barrier)),
-      "r"(bytes)
-      : "memory");
-}
-__device__ inline void AwaitBarrier(std::uint64_t* barrier, std::uint32_t parity) {
-  std::uint32_t done = 0;
-  while (done == 0) {
-    asm volatile(
-        "{ .reg .pred done;\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, done; }"
-        : "=r"(done)
-        : "r"(SharedAddress(barrier)), "r"(parity)
-        : "memory");
-  }
-}
-__device__ inline void BulkLoad(void* shared, const void* global, std::uint32_t bytes,
-                                std::uint64_t* barrier) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(SharedAddress(shared)),
-      "l"(global), "r"(bytes), "r"(SharedAddress(barrier))
-      : "memory");
-}
 __device__ inline void BulkStore(void* global, const void* shared, std::uint32_t bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global),
                "r"(SharedAddress(shared)), "r"(bytes)

@@ -23,8 +23,8 @@ constexpr long kTileStages = 4;
 
 struct Ring {
   uint4 words[kStages * kStageWords];
-  std::uint64_t filled[kStages];  // one mbarrier per stage
-  std::uint32_t steps;            // so far; their remainders give the stage and the barrier's phase
+  Barrier filled[kStages];
+  std::uint32_t steps;  // so far; their remainders give the stage and the barrier's phase
 
   __device__ uint4* Stage(std::uint32_t step) { return words + step % kStages * kStageWords; }
 };
@@ -37,16 +37,15 @@ __device__ void CopyPhase(const PackedMoves& plan, const Share& share, Ring& rin
   std::uint32_t loaded = ring.steps;
   const auto fill = [&] {
     if (!load.Valid(plan)) return;
-    std::uint64_t* const filled = &ring.filled[loaded % kStages];
-    ExpectBytes(filled, load.Bytes(plan));
-    BulkLoad(ring.Stage(loaded++), load.In(share.moves[load.move].from[0]), load.Bytes(plan),
-             filled);
+    Barrier& filled = ring.filled[loaded % kStages];
+    filled.Expect(load.Bytes(plan));
+    filled.Load(ring.Stage(loaded++), load.In(share.moves[load.move].from[0]), load.Bytes(plan));
     load.Next(plan, share);
   };
   for (int i = 0; i < kAhead; ++i) fill();
   for (Cursor store(plan, share, kStageWords); store.Valid(plan);
        store.Next(plan, share), ++ring.steps) {
-    AwaitBarrier(&ring.filled[ring.steps % kStages], ring.steps / kStages % 2);
+    ring.filled[ring.steps % kStages].Wait(ring.steps / kStages % 2);
     BulkStore(store.In(share.moves[store.move].to[0]), ring.Stage(ring.steps), store.Bytes(plan));
     CommitStores<kStages - kAhead - 1>();
     fill();
@@ -73,7 +72,7 @@ __global__ __launch_bounds__(kBulkThreads,
   extern __shared__ __align__(128) unsigned char shared[];
   Ring& ring = *reinterpret_cast<Ring*>(shared);
   if (threadIdx.x == 0) {
-    for (auto& barrier : ring.filled) InitBarrier(&barrier, 1);
+    for (Barrier& barrier : ring.filled) barrier.Initialize(1);
     ring.steps = 0;
     FenceSharedWrites();
   }

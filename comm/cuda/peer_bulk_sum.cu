@@ -34,8 +34,8 @@ int SlotsAhead(int blocks, int destinations) {
 
 struct SumRing {
   uint4 words[kSlots * kSlotWords];
-  std::uint64_t filled[kSlots];  // one mbarrier per slot
-  std::uint64_t added[kSlots];
+  Barrier filled[kSlots];
+  Barrier added[kSlots];
 
   __device__ uint4* Slot(std::uint32_t step) { return words + step % kSlots * kSlotWords; }
 };
@@ -48,18 +48,18 @@ __device__ void MoveSums(const PackedMoves& plan, const Share& share, int chunk_
   std::uint32_t loaded = 0;
   const auto fill = [&] {
     if (!load.Valid(plan)) return;
-    std::uint64_t* const filled = &ring.filled[loaded % kSlots];
-    ExpectBytes(filled, move.sources * load.Bytes(plan));
+    Barrier& filled = ring.filled[loaded % kSlots];
+    filled.Expect(move.sources * load.Bytes(plan));
     for (int source = 0; source < move.sources; ++source)
-      BulkLoad(ring.Slot(loaded) + source * chunk_words, load.In(move.from[source]),
-               load.Bytes(plan), filled);
+      filled.Load(ring.Slot(loaded) + source * chunk_words, load.In(move.from[source]),
+                  load.Bytes(plan));
     ++loaded;
     load.Next(plan, share);
   };
   for (int i = 0; i < ahead; ++i) fill();
   std::uint32_t step = 0;
   for (Cursor store(plan, share, chunk_words); store.Valid(plan); store.Next(plan, share), ++step) {
-    AwaitBarrier(&ring.added[step % kSlots], step / kSlots % 2);
+    ring.added[step % kSlots].Wait(step / kSlots % 2);
     for (int to = 0; to < move.destinations; ++to)
       BulkStore(store.In(move.to[to]), ring.Slot(step), store.Bytes(plan));
     CommitStores<kSlots - kMostAhead - 1>();
@@ -77,7 +77,7 @@ __device__ void AddSlots(const PackedMoves& plan, const Share& share, int chunk_
   const int thread = static_cast<int>(threadIdx.x);
   std::uint32_t step = 0;
   for (Cursor sum(plan, share, chunk_words); sum.Valid(plan); sum.Next(plan, share), ++step) {
-    AwaitBarrier(&ring.filled[step % kSlots], step / kSlots % 2);
+    ring.filled[step % kSlots].Wait(step / kSlots % 2);
     uint4* const slot = ring.Slot(step);
     for (int i = thread - kFirstAdder; i < sum.Words(plan); i += kAdders) {
       Sum<Type> added(slot[i]);
@@ -86,7 +86,7 @@ __device__ void AddSlots(const PackedMoves& plan, const Share& share, int chunk_
     }
     FenceSharedWrites();
     __syncwarp();
-    if (thread % kSumWarp == 0) Arrive(&ring.added[step % kSlots]);
+    if (thread % kSumWarp == 0) ring.added[step % kSlots].Arrive();
   }
 }
 
@@ -100,8 +100,8 @@ __global__ __launch_bounds__(kSumThreads,
   SumRing& ring = *reinterpret_cast<SumRing*>(shared);
   const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0) {
-    for (auto& barrier : ring.filled) InitBarrier(&barrier, 1);
-    for (auto& barrier : ring.added) InitBarrier(&barrier, kAdders / kSumWarp);
+    for (Barrier& barrier : ring.filled) barrier.Initialize(1);
+    for (Barrier& barrier : ring.added) barrier.Initialize(kAdders / kSumWarp);
     FenceSharedWrites();
   }
   if (!Meet(meeting, 0, false)) return;
