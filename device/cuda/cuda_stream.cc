@@ -93,30 +93,23 @@ void CudaStream::Synchronize(std::chrono::milliseconds timeout, const std::strin
 
 CudaGate::CudaGate()
     : wait_value_(reinterpret_cast<PFN_cuStreamWaitValue32_v11070>(
-          DriverEntryPoint("cuStreamWaitValue32", 11070))) {
-  CUDA_CHECK(cudaHostAlloc(&word_, sizeof(unsigned), cudaHostAllocMapped));
-  *word_ = 0;
-  CUDA_CHECK(cudaHostGetDevicePointer(&device_word_, word_, 0));
-}
+          DriverEntryPoint("cuStreamWaitValue32", 11070))) {}
 
-CudaGate::~CudaGate() {
-  CudaGate::Release();
-  cudaFreeHost(word_);
-}
+CudaGate::~CudaGate() { CudaGate::Release(); }
 
 void CudaGate::Arm(Stream& stream) {
   if (stream.on_host()) {
     host_gate_.Arm(stream);
     return;
   }
-  ThrowIfDriverFailed(
-      wait_value_(static_cast<CUstream>(NativeStream(stream)),
-                  reinterpret_cast<CUdeviceptr>(device_word_), ++armed_, CU_STREAM_WAIT_VALUE_GEQ),
-      "cuStreamWaitValue32");
+  ThrowIfDriverFailed(wait_value_(static_cast<CUstream>(NativeStream(stream)),
+                                  reinterpret_cast<CUdeviceptr>(word_.on_device()), ++armed_,
+                                  CU_STREAM_WAIT_VALUE_GEQ),
+                      "cuStreamWaitValue32");
 }
 
 void CudaGate::Release() {
-  std::atomic_ref(*word_).store(armed_, std::memory_order_release);
+  word_.Store(armed_);
   host_gate_.Release();
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "device/cuda/host_word.h"
 #include "device/cuda/sm_partition.h"
 #include "device/device.h"
 #include "device/host/host_stream.h"
@@ -71,8 +72,7 @@ class CudaGate : public Gate {
 
  private:
   PFN_cuStreamWaitValue32_v11070 wait_value_;
-  unsigned* word_ = nullptr;
-  void* device_word_ = nullptr;
+  HostWord word_;
   std::atomic<unsigned> armed_ = 0;
   HostGate host_gate_;  // for streams on host threads
 };
