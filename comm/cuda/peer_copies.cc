@@ -12,10 +12,10 @@
 #include <map>
 #include <vector>
 
-#include "comm/cuda/copy_proof.h"
 #include "comm/cuda/peer_communicator.h"
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
+#include "device/cuda/sm_hold.h"
 
 namespace overlapbench {
 namespace {
@@ -81,6 +81,25 @@ class StreamSignals {
   PFN_cuStreamBatchMemOp_v11070 batch_memory_operations_;
   std::array<std::uint32_t, PackedMoves::kMostPhases> meetings_{};  // by phase
 };
+
+// Whether what `enqueue` enqueues finishes on all ranks while the SMs of all GPUs are held. Called
+// by all ranks together; all get the same result. The proof is one-sided: work that finishes used
+// no SM, but work that does not may merely have been enqueued late on one rank. So there are
+// several attempts.
+bool TakesNoSms(Device& device, Ranks& ranks, const std::function<void(Stream&)>& enqueue) {
+  constexpr int kAttempts = 3;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::array<double, 1> unfinished = {1};
+    // In a step, an error on one rank ends the attempt on all before they compare their results.
+    ranks.Together("proving that copies take no SM", [&] {
+      const auto hold = [&](const auto& step) { ranks.Together("holding all SMs", step); };
+      if (FinishesWithoutSms(device, {enqueue, hold, ranks.timeout()})) unfinished[0] = 0;
+    });
+    ranks.Max(unfinished, "agreeing on whether copies took SMs");
+    if (unfinished[0] == 0) return true;
+  }
+  return false;
+}
 
 class CopyEngines : public PeerCommunicator {
  public:

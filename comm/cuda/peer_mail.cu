@@ -248,22 +248,13 @@ PackedMail PackedForMail(const AddressedPlan& plan, std::uint32_t free_at) {
   return packed;
 }
 
-template <class Type, int kSources>
-void LaunchMail(cudaStream_t stream, int blocks, const PackedMail& plan,
-                const PeerMeeting& meeting) {
-  CarryMail<Type, kSources><<<blocks, kMailThreads, 0, stream>>>(plan, meeting);
-  CUDA_CHECK(cudaGetLastError());
-}
-
 template <class Type>
 void LaunchMail(cudaStream_t stream, int blocks, const PackedMail& plan,
                 const PeerMeeting& meeting) {
-  if (plan.sources <= 2)
-    LaunchMail<Type, 2>(stream, blocks, plan, meeting);
-  else if (plan.sources <= 4)
-    LaunchMail<Type, 4>(stream, blocks, plan, meeting);
-  else
-    LaunchMail<Type, kMostPeers>(stream, blocks, plan, meeting);
+  ForSources(plan.sources, [&]<int kSources>() {
+    CarryMail<Type, kSources><<<blocks, kMailThreads, 0, stream>>>(plan, meeting);
+  });
+  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace

@@ -137,27 +137,6 @@ __global__ __launch_bounds__(kMoveThreads,
 // ---- Launching
 
 // `meeting`: nullptr if this rank moves alone.
-template <class Type, int kSources>
-void LaunchMoves(cudaStream_t stream, int blocks, const PackedMoves& plan,
-                 const PeerMeeting* meeting) {
-  if (meeting == nullptr)
-    MoveAlone<Type, kSources><<<blocks, kMoveThreads, 0, stream>>>(plan);
-  else
-    MovePeers<Type, kSources><<<blocks, kMoveThreads, 0, stream>>>(plan, *meeting);
-  CUDA_CHECK(cudaGetLastError());
-}
-
-template <class Type>
-void LaunchMoves(cudaStream_t stream, int blocks, const PackedMoves& plan,
-                 const PeerMeeting* meeting, int most_sources) {
-  if (most_sources <= 2)
-    LaunchMoves<Type, 2>(stream, blocks, plan, meeting);
-  else if (most_sources <= 4)
-    LaunchMoves<Type, 4>(stream, blocks, plan, meeting);
-  else
-    LaunchMoves<Type, kMostPeers>(stream, blocks, plan, meeting);
-}
-
 void LaunchMoves(Stream& stream, int blocks, const PeerMeeting* meeting,
                  const AddressedPlan& plan) {
   const auto native = static_cast<cudaStream_t>(stream.native());
@@ -166,8 +145,14 @@ void LaunchMoves(Stream& stream, int blocks, const PeerMeeting* meeting,
   for (const auto& phase : plan.phases)
     for (const AddressedMove& move : phase) most_sources = std::max(most_sources, move.sources);
   ForSummedType(plan.element, [&]<class Type>() {
-    LaunchMoves<Type>(native, blocks, packed, meeting, most_sources);
+    ForSources(most_sources, [&]<int kSources>() {
+      if (meeting == nullptr)
+        MoveAlone<Type, kSources><<<blocks, kMoveThreads, 0, native>>>(packed);
+      else
+        MovePeers<Type, kSources><<<blocks, kMoveThreads, 0, native>>>(packed, *meeting);
+    });
   });
+  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace

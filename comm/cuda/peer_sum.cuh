@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "comm/cuda/peer_move.h"
 #include "device/error.h"
 #include "workload/element.h"
 
@@ -33,6 +34,17 @@ struct Sum {
     return word;
   }
 };
+
+// Calls run<kSources>() with the fewest sources, of 2, 4 and kMostPeers, that are enough.
+template <class Run>
+void ForSources(int sources, const Run& run) {
+  if (sources <= 2)
+    run.template operator()<2>();
+  else if (sources <= 4)
+    run.template operator()<4>();
+  else
+    run.template operator()<kMostPeers>();
+}
 
 // Calls run<Type>() with the type of the elements. Throws Error for types without sums.
 template <class Run>

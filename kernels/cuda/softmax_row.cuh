@@ -182,4 +182,37 @@ __device__ __forceinline__ void StoreEdge(T* row, int index, float value,
   if (index >= 0) row[index] = Format<T>::FromFloat(normalizer(value));
 }
 
+// A thread's vectors of a row that is read twice: those from `begin` to before `end`, of the thread
+// and every kThreads-th after it, kVectors of them in flight.
+template <class T, int kThreads, int kVectors>
+struct TwiceReadVectors {
+  const uint4* from;  // the row's
+  int begin;
+  int end;
+  static constexpr int kStep = kThreads * kVectors;
+
+  // With an edge. The sum is corrected when the maximum grows.
+  [[nodiscard]] __device__ Partial Sum(float edge_value) const {
+    Partial partial = {edge_value, Exponential(edge_value - Reference(edge_value))};
+    Vectors<T, kVectors> vectors;
+    for (int first = begin; first < end; first += kStep) {
+      vectors.Load(from + first, end - first, kThreads);
+      const float max = fmaxf(partial.max, vectors.Max());
+      const Exponentials exponentials(Reference(max));
+      partial.sum = partial.sum * exponentials(partial.max) + vectors.Sum(exponentials);
+      partial.max = max;
+    }
+    return partial;
+  }
+  // `to`: where the result of the row's vector 0 goes.
+  __device__ void Write(T* to, const Normalizer<>& normalizer) const {
+    Vectors<T, kVectors> vectors;
+    for (int first = begin; first < end; first += kStep) {
+      vectors.Load(from + first, end - first, kThreads);
+      vectors.Store(to + static_cast<long>(first) * Span<T>::kVector, end - first, kThreads,
+                    normalizer);
+    }
+  }
+};
+
 }  // namespace overlapbench::softmax

@@ -123,7 +123,7 @@ __global__ void BlockPerRowKernel(const T* in, T* out, long columns) {
   }
 }
 
-// ---- two passes: one for maximum and sum together, which corrects the sum when the maximum grows
+// ---- two passes: one for maximum and sum together
 
 constexpr int kTwoPassThreads = 512;
 constexpr int kTwoPassVectors = 4;
@@ -131,30 +131,17 @@ constexpr int kTwoPassVectors = 4;
 template <class T>
 __global__ __launch_bounds__(kTwoPassThreads) void TwoPassKernel(const T* in, T* out,
                                                                  long columns) {
-  constexpr int kStep = kTwoPassThreads * kTwoPassVectors;
   __shared__ Partial shared[32];
   const T* row = in + blockIdx.x * columns;
   T* to = out + blockIdx.x * columns;
   const Span<T> span(row, static_cast<int>(columns));
   const int thread = static_cast<int>(threadIdx.x);
   const int edge = span.Edge(thread);
-  const auto* from = reinterpret_cast<const uint4*>(row + span.head);
   const float edge_value = LoadEdge(row, edge);
-  Partial partial = {edge_value, Exponential(edge_value - Reference(edge_value))};
-  Vectors<T, kTwoPassVectors> vectors;
-  for (int first = thread; first < span.vectors; first += kStep) {
-    vectors.Load(from + first, span.vectors - first, kTwoPassThreads);
-    const float max = fmaxf(partial.max, vectors.Max());
-    const Exponentials exponentials(Reference(max));
-    partial.sum = partial.sum * exponentials(partial.max) + vectors.Sum(exponentials);
-    partial.max = max;
-  }
-  const Normalizer normalizer(MergeOverBlock(partial, shared));
-  for (int first = thread; first < span.vectors; first += kStep) {
-    vectors.Load(from + first, span.vectors - first, kTwoPassThreads);
-    vectors.Store(to + span.head + static_cast<long>(first) * Span<T>::kVector,
-                  span.vectors - first, kTwoPassThreads, normalizer);
-  }
+  const TwiceReadVectors<T, kTwoPassThreads, kTwoPassVectors> vectors{
+      reinterpret_cast<const uint4*>(row + span.head), thread, span.vectors};
+  const Normalizer normalizer(MergeOverBlock(vectors.Sum(edge_value), shared));
+  vectors.Write(to + span.head, normalizer);
   StoreEdge(to, edge, edge_value, normalizer);
 }
 

@@ -43,48 +43,26 @@ class Part {
         in_(group.in + static_cast<long>(row_) * cut.columns),
         out_(group.out + static_cast<long>(row_) * cut.columns),
         span_(in_, cut.columns),
-        end_(min((place_ + 1) * cut.vectors, span_.vectors)),
-        begin_(place_ * cut.vectors + static_cast<int>(threadIdx.x)),
+        vectors_{reinterpret_cast<const uint4*>(in_ + span_.head),
+                 place_ * cut.vectors + static_cast<int>(threadIdx.x),
+                 min((place_ + 1) * cut.vectors, span_.vectors)},
         edge_(place_ == 0 ? span_.Edge(static_cast<int>(threadIdx.x)) : -1) {}
 
   [[nodiscard]] __device__ unsigned row() const { return row_; }
 
-  [[nodiscard]] __device__ Partial Sum() const {
-    const float edge_value = LoadEdge(in_, edge_);
-    Partial partial = {edge_value, Exponential(edge_value - Reference(edge_value))};
-    Vectors<T, kSpreadVectors> vectors;
-    for (int first = begin_; first < end_; first += kSpreadStep) {
-      vectors.Load(from() + first, end_ - first, kSpreadThreads);
-      const float max = fmaxf(partial.max, vectors.Max());
-      const Exponentials exponentials(Reference(max));
-      partial.sum = partial.sum * exponentials(partial.max) + vectors.Sum(exponentials);
-      partial.max = max;
-    }
-    return partial;
-  }
-
+  [[nodiscard]] __device__ Partial Sum() const { return vectors_.Sum(LoadEdge(in_, edge_)); }
   __device__ void Write(const Normalizer<>& normalizer) const {
-    Vectors<T, kSpreadVectors> vectors;
-    for (int first = begin_; first < end_; first += kSpreadStep) {
-      vectors.Load(from() + first, end_ - first, kSpreadThreads);
-      vectors.Store(out_ + span_.head + static_cast<long>(first) * Span<T>::kVector, end_ - first,
-                    kSpreadThreads, normalizer);
-    }
+    vectors_.Write(out_ + span_.head, normalizer);
     StoreEdge(out_, edge_, LoadEdge(in_, edge_), normalizer);
   }
 
  private:
-  [[nodiscard]] __device__ const uint4* from() const {
-    return reinterpret_cast<const uint4*>(in_ + span_.head);
-  }
-
   unsigned row_;
   int place_;
   const T* in_;
   T* out_;
   Span<T> span_;
-  int end_;
-  int begin_;
+  TwiceReadVectors<T, kSpreadThreads, kSpreadVectors> vectors_;
   int edge_;
 };
 
