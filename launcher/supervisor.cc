@@ -114,7 +114,7 @@ class Supervisor {
   void KillIfDue(Clock::time_point now);
 
   void StopFor(const Stop& stop);
-  // mpirun hangs: says so, and ends it.
+  // mpirun hangs: ends it. What it and its ranks then write comes before the reason.
   void GiveUp(const std::string& why);
   void Say(const std::string& line) { err_.Add(fmt::format("{}: {}\n", job_.caller, line)); }
 
@@ -135,7 +135,7 @@ class Supervisor {
   int status_ = 0;  // of mpirun, as waitpid returns it, once it has ended
   bool has_ended_ = false;
   const Stop* stop_ = nullptr;
-  bool gave_up_ = false;
+  std::string gave_up_;  // why; "" if it did not
   bool cannot_write_ = false;
   bool had_ranks_ = false;
   Clock::time_point seen_ranks_ = start_;         // when there was one last
@@ -183,7 +183,7 @@ void Supervisor::BecomeMpirun(int out, int err, pid_t supervisor) const {
 // Looks rarely while the ranks measure, since that takes time from them.
 void Supervisor::Wait() {
   const bool is_calm = messages_.Has(Sign::kStarted) && stop_ == nullptr && !HasEnded() &&
-                       !ranks_ended_ && !held_ && !gave_up_;
+                       !ranks_ended_ && !held_ && gave_up_.empty();
   std::array<pollfd, 5> all = {{{signals_.descriptor(), POLLIN, 0},
                                 out_.Reading(),
                                 out_.Writing(),
@@ -222,7 +222,7 @@ void Supervisor::PassMessages() {
 void Supervisor::Look() {
   const auto now = Clock::now();
   LookForStop();
-  if (!HasEnded() && stop_ == nullptr && !gave_up_) LookForHang(now);
+  if (!HasEnded() && stop_ == nullptr && gave_up_.empty()) LookForHang(now);
   if (stop_ != nullptr) EndAsked(now);
   KillIfDue(now);
 }
@@ -244,8 +244,7 @@ void Supervisor::StopFor(const Stop& stop) {
 }
 
 void Supervisor::GiveUp(const std::string& why) {
-  gave_up_ = true;
-  Say(why + "; it is killed");
+  gave_up_ = why + "; it is killed";
   terminate_at_ = Clock::now();
   kill_at_ = Clock::now() + kBrief;
 }
@@ -315,27 +314,28 @@ int Supervisor::Conclude() {
     RemoveLeftovers(mpirun_);
     if (!job_.result.empty()) RemovePartial(job_.result);
   }
-  std::vector<std::string> lines;
-  if (!left.empty()) lines.push_back(fmt::format("process {} does not end", left[0]));
-  if (const std::string last = LastLine(); !last.empty()) lines.push_back(last);
-  for (const std::string& line : lines) Say(line);
+  const std::string remains = left.empty() ? "" : fmt::format("process {} does not end", left[0]);
+  for (const std::string& line : {remains, gave_up_, LastLine()})
+    if (!line.empty()) Say(line);
   for (int tries = 0; tries < 10 && !err_.IsIdle() && err_.Error() == 0; ++tries) {
     err_.Pass();
     pollfd writing = err_.Writing();
     poll(&writing, 1, 100);
   }
   if (stop_ != nullptr) return stop_->status;
-  if (status == 0) return gave_up_ || cannot_write_ || !left.empty() ? kFailed : 0;
+  if (status == 0) return !gave_up_.empty() || cannot_write_ || !left.empty() ? kFailed : 0;
   // Statuses above 128 are those of signals; mpirun uses some for its own reasons.
   const bool has_killed = std::ranges::any_of(messages_.messages(), [](const Message& message) {
     return message.weight == Weight::kDeath;
   });
   const bool by_signal = has_killed || WIFSIGNALED(status_) || messages_.Has(Sign::kSignalled) ||
                          status == kReaderHasGone.status;
-  if (gave_up_ || (status > kSignalled && !by_signal && !messages_.messages().empty()))
+  if (!gave_up_.empty() || (status > kSignalled && !by_signal && !messages_.messages().empty()))
     return kFailed;
-  // A signal to mpirun itself: its ranks get SIGTERM, and its status does not always say so.
-  if (status == kFailed && messages_.Has(Sign::kSignalled)) return kSignalled + SIGTERM;
+  // A signal to mpirun itself: its ranks get SIGTERM, and its status does not always say so. They
+  // also get one after a rank has ended by itself.
+  if (status == kFailed && messages_.Has(Sign::kSignalled) && !messages_.Has(Sign::kEnded))
+    return kSignalled + SIGTERM;
   return status;
 }
 
@@ -346,7 +346,7 @@ std::string Supervisor::LastLine() const {
     return fmt::format("ended by {}{}", stop_->name,
                        has_started ? "" : ", before the ranks had started");
   }
-  if (WIFSIGNALED(status_) && !gave_up_)
+  if (WIFSIGNALED(status_) && gave_up_.empty())
     return fmt::format("mpirun was killed by {}{}", NameSignal(WTERMSIG(status_)), WhereRowsAre());
   const int status = WIFEXITED(status_) ? WEXITSTATUS(status_) : 0;
   if (status == 0 || (status == kCannotStart && messages_.messages().empty())) return "";
@@ -358,7 +358,7 @@ std::string Supervisor::LastLine() const {
   std::string line = CauseOf(messages_.messages(), status, told);
   const bool has_said_why = std::ranges::any_of(
       messages_.messages(), [](const Message& message) { return message.weight > Weight::kNone; });
-  if (line.empty() || (gave_up_ && !has_said_why)) return "";
+  if (line.empty() || (!gave_up_.empty() && !has_said_why)) return "";
   if (has_started) return line + WhereRowsAre();
   return line + (job_.settings.empty() ? "" : "; set here: " + job_.settings);
 }

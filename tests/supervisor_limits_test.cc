@@ -60,8 +60,9 @@ TEST(Supervisor, EndsWhateverHangs) {
   const std::vector<HangCase> cases = {
       {kStarted + kEnded + kHangs, 0, 1, ranks_ended, 15 + 1.3},
       {kStarted + kSignalled + kHangs, 0, 1, ranks_ended, 15 + 1.3},
-      {kStarted + "kill -STOP $$", 0, 1,
-       "bench: mpirun hangs: SIGSTOP came 15 s ago; it is killed\n", 15},
+      // It is continued, and ends its ranks.
+      {kStarted + "trap 'echo word >&2; exit 1' TERM; kill -STOP $$", 0, 1,
+       "word\nbench: mpirun hangs: SIGSTOP came 15 s ago; it is killed\n", 15},
       // Its ranks, and their end.
       {kStarted + "sleep 3 & wait; trap '' TERM; kill -STOP $$", 0, 1,
        ranks_gone + "; it is killed\n", 3 + 5 + 1.3, true},

@@ -84,6 +84,7 @@ TEST_F(SupervisorTest, TheStatusAndTheLineAreThoseOfTheCause) {
            {kStarted + kEnded + "exit 1", 1, ""},
            {kStarted + kEnded + "exit 2", 2, ""},
            {kStarted + kSignalled + "exit 1", 143, ""},
+           {kStarted + kEnded + kSignalled + "exit 1", 1, ""},
            {kStarted + kSignalled + "exit 2", 2, ""},
            {kStarted + kSignalled + kNoMachine + "exit 140", 140, no_machine.c_str()},
            {kNoMachine + "exit 141", 141, "ended by SIGUSR2, which something sent to the ranks"},
