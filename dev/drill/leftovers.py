@@ -6,6 +6,7 @@ behind if it did not exist before the job and no living process uses it: others 
 this machine.
 """
 
+import contextlib
 import os
 import signal
 import time
@@ -40,7 +41,8 @@ class Before:
 
     def end_processes(self) -> None:
         for pid in self.processes():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(pid, signal.SIGKILL)
 
     def _left_now(self) -> list[str]:
         found = [f"process {pid} ({_command(pid)})" for pid in self.processes()]

@@ -44,7 +44,7 @@ _ENVIRONMENT = (
 )
 
 
-def await_true(condition: Callable[[], bool], what: str, limit_s: float = 30) -> None:
+def await_true(condition: Callable[[], bool], what: str, limit_s: float = 90) -> None:
     """Poll until the condition holds."""
     deadline = time.monotonic() + limit_s
     while not condition():
@@ -66,7 +66,7 @@ class Host:
         run = ("env", "--ignore-environment", "--default-signal", f"--chdir={SHARED}/{folder}")
         return [*_DIES_WITH_US, *enter, *run, *_ENVIRONMENT, *words]
 
-    def run(self, *words: str, folder: str = "", check: bool = True, limit_s: float = 60) -> str:
+    def run(self, *words: str, folder: str = "", check: bool = True, limit_s: float = 90) -> str:
         """Run a command there and return its standard output."""
         command = self.command(*words, folder=folder)
         return subprocess.run(
@@ -92,10 +92,22 @@ class Host:
 
     def things(self) -> set[str]:
         """Describe what a job may leave there."""
-        root = Path(f"/proc/{self.init}/root")
-        files = [file for folder in ("tmp", "dev/shm") for file in (root / folder).rglob("*")]
-        found = {f"{self.name}: /{file.relative_to(root)}" for file in files}
-        return found | {f"{self.name}: {name} ({pid})" for pid, name in self.processes().items()}
+        root = f"/proc/{self.init}/root"
+        found = {f"{self.name}: {name} ({pid})" for pid, name in self.processes().items()}
+        for top in ("/tmp", "/dev/shm"):
+            # Unlike Path.rglob, it passes over a folder that vanishes meanwhile.
+            for folder, folders, files in os.walk(root + top):
+                place = f"{self.name}: {folder.removeprefix(root)}"
+                found |= {f"{place}/{name}" for name in (*folders, *files)}
+        return found
+
+
+def _remove(path: Path) -> None:
+    """Remove what is there; a process that has not ended yet may write or remove meanwhile."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _living(folder: Path) -> str:
@@ -133,7 +145,7 @@ class Job:
         except FileNotFoundError:
             return ""
 
-    def await_rows(self, count: int = 2, limit_s: float = 60) -> None:
+    def await_rows(self, count: int = 2, limit_s: float = 90) -> None:
         def enough() -> bool:
             rows = max(self.read(f"{RESULT}{end}").count('"real_time"') for end in ("", ".partial"))
             assert not self.process.poll(), f"it has ended: {self.read('err')}"
@@ -177,8 +189,8 @@ class Job:
                         os.kill(pid, signal.SIGKILL)
             for folder in ("tmp", "dev/shm"):
                 for file in Path(f"/proc/{host.init}/root/{folder}").iterdir():
-                    shutil.rmtree(file) if file.is_dir() else file.unlink()
-        shutil.rmtree(self.folder, ignore_errors=True)  # a process may have written meanwhile
+                    _remove(file)
+        _remove(self.folder)
 
 
 @dataclass
@@ -216,7 +228,7 @@ class Rig:
         finally:
             job.clean()
 
-    def run(self, *words: str, limit_s: float = 60, **files: str) -> Ended:
+    def run(self, *words: str, limit_s: float = 90, **files: str) -> Ended:
         """Run a command on node1 to its end."""
         with self.start(*words, **files) as job:
             return job.end(limit_s)
@@ -296,7 +308,9 @@ def _start_host(name: str, within: int | None, *folders: Path) -> "subprocess.Po
     inherit = ("nsenter", "--target", str(within), "--mount", "unshare", "--mount-proc")
     clock = ("--monotonic", skew_s, "--boottime", skew_s)
     unshare = ("unshare", *_SPACES, *clock, "--fork", "--kill-child", "--mount-proc")
-    script = ("bash", str(HERE / "host.sh"))
+    # A host has its own /tmp, where it would not find a checkout.
+    folder = Path(f"{SHARED}/checkout/tests/hosts") if within else HERE
+    script = ("bash", str(folder / "host.sh"))
     process = subprocess.Popen(
         [*_DIES_WITH_US, *(inherit if within else ()), *unshare, *script, name, *map(str, folders)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,

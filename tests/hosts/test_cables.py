@@ -62,7 +62,7 @@ def test_a_cut_during_a_row_keeps_the_rows(rig: Rig, cut: Cut) -> None:
     assert re.match(r"bench: the connection to node2 was lost", last_line(ended)), ended.stderr
     kept = result(ended)
     assert len(kept["benchmarks"]) >= 3
-    assert " rank 0 of 2, Comm/" in kept["incomplete"]
+    assert " rank 0 of 2, " in kept["incomplete"]
 
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
