@@ -26,7 +26,7 @@ FLAGS = (
     *("--axis", "delay_us=2000", "--axis", "second_delay_us=1000"),
 )
 TABLE = ("Overlap pairs", "SecondDelay+Delay", "C computation alone, M communication")
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 _TOKEN = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|\r|\n|.", re.DOTALL)
 
 

@@ -89,7 +89,7 @@ def test_the_script_runs_drills_and_writes_the_table(launcher: "Launcher", tmp_p
         [*script, *flags, "--jobs=2", "--output", str(table)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -114,7 +114,7 @@ def test_the_script_refuses_in_one_line(flags: list[str], complaint: str) -> Non
         [sys.executable, str(ROOT / "dev/fault_drill.py"), *flags],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     assert done.returncode == 2

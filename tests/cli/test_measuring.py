@@ -7,13 +7,14 @@ so times have a lower bound only as exact as ratios.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.conftest import ROOT
+from tests.cli.conftest import ROOT, can_be
 
 from overlapbench.reading.result import read_results
 
@@ -23,26 +24,29 @@ if TYPE_CHECKING:
 
 @pytest.mark.alone
 def test_two_delays_overlap_on_two_lanes_and_not_on_one(program: "Program") -> None:
-    [[two, one]] = program("""
+    [[two, times, ratios, one]] = program("""
 configure()
 sides = dict(comp=sleep(4), comm=sleep(2), n=4096)
 two, one = settled(ob.measure, **sides), settled(ob.measure, streams=1, **sides)
-figures = ("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "comp_slowdown")
-tell([two.name, two.state.value, *map(two.__getitem__, figures)],
-     [one.name, one.state.value, one.slowdown, one.efficiency])
+times, ratios = ("comp_ms", "comm_ms", "overlap_ms"), ("slowdown", "efficiency", "comp_slowdown")
+tell([two.name, two.state.value], [min(two.samples_ms), *map(two.__getitem__, times)],
+     [*map(two.intervals.get, ratios)],
+     [one.name, one.state.value, *map(one.intervals.get, ratios)])
 """)
     assert two[0] == "Overlap/mineComm+mineComp/n:4096/cache:warm"
     assert two[1] in ("ok", "noisy")  # where something else uses the cores
-    comp_ms, comm_ms, overlap_ms, slowdown, efficiency, comp_slowdown = two[2:]
-    assert 4 < comp_ms < 6
-    assert 2 < comm_ms < 4
-    assert 4 < overlap_ms < 6
-    assert slowdown == pytest.approx(1, abs=0.04)
-    assert efficiency == pytest.approx(1, abs=0.1)
-    assert comp_slowdown == pytest.approx(1, abs=0.04)
+    shortest_ms, comp_ms, comm_ms, overlap_ms = times
+    assert 4 < shortest_ms < 6
+    assert comp_ms > 4
+    assert comm_ms > 2
+    assert overlap_ms > 4
+    slowdown, efficiency, comp_slowdown = ratios
+    assert can_be(slowdown, 1, 0.04)
+    assert can_be(efficiency, 1, 0.1)
+    assert can_be(comp_slowdown, 1, 0.04)
     assert one[:2] == ["Overlap/mineComm+mineComp/n:4096/cache:warm/streams:1", "control"]
-    assert one[2] == pytest.approx(1.5, abs=0.06)
-    assert one[3] == pytest.approx(0, abs=0.1)
+    assert can_be(one[2], 1.5, 0.06)
+    assert can_be(one[3], 0, 0.1)
 
 
 # gather0  gather1  gather2          2 + 3 * 4 ms: two of the gathers are hidden
@@ -66,22 +70,24 @@ tell(row.name, row.state.value, row["sequential_ms"], row["bound_ms"], row.T, ro
 """)
     assert name == "Schedule/layers/cache:warm"
     assert state in ("ok", "noisy")
-    assert sequential_ms > 18
-    assert 14 < bound_ms < 18
+    assert bound_ms > 14
+    assert sequential_ms / bound_ms == pytest.approx(18 / 14, rel=0.05)
     assert time_ms == pytest.approx(bound_ms, rel=0.05)
     assert share == pytest.approx(100, abs=5)
 
 
 @pytest.mark.alone
 def test_one_callable_is_timed_alone(program: "Program") -> None:
-    [[time_ms, name, bounds]] = program("""
+    [[time_ms, shortest_ms, name, bounds]] = program("""
 configure()
 row = settled(ob.measure_alone, run=sleep(3), name="nap")
-tell(ob.do_bench(sleep(3), cache="warm"), row.name, row.intervals.get("time"))
+tell(*(ob.do_bench(sleep(3), cache="warm", return_mode=mode) for mode in ("median", "min")),
+     row.name, row.intervals.get("time"))
 """)
-    assert 3 < time_ms < 5
+    assert time_ms > 3
+    assert 3 < shortest_ms < 5
     assert name == "Compute/nap/cache:warm"
-    assert 3 < bounds[0] <= bounds[1] < 5
+    assert 3 < bounds[0] <= bounds[1]
 
 
 def test_a_failure_is_the_rows_error_and_the_next_row_is_measured(program: "Program") -> None:
@@ -136,7 +142,7 @@ tell(said(ob.measure(comp=sleep(1), comm=sleep(1)))[0])
 """)
     assert hung[0] == "error"
     assert hung[1].startswith("the stream COMP in its first run did not finish within 1 s; ")
-    assert "'comp' has not returned for 1." in hung[1]
+    assert re.search(r"'comp' has not returned for [1-9]\d*\.", hung[1])
     assert after[0] in ("ok", "noisy")
 
 

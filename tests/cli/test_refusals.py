@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 USAGE = 2
 # Starting MPI takes most of it.
-A_FEW_SECONDS = 20.0
+A_FEW_SECONDS = 50.0
 
 REFUSALS = {
     "unknown axis": (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -20,7 +21,7 @@ FLAGS = (
     *("--axis", "bytes=64K,128K,256K,512K"),
 )
 # Far below the timeout: no rank waits for another. Other tests may run beside these.
-LIMIT_S = 40.0
+LIMIT_S = 90.0
 
 
 def bench(launcher: "Launcher") -> list[str]:
@@ -56,7 +57,8 @@ def test_a_signal_ends_all_and_keeps_the_rows(
     assert list(ended.files) == [job.RESULT]
     kept = json.loads(ended.files[job.RESULT])
     what = "Ctrl-C" if ctrl_c else "SIGTERM"
-    assert kept["incomplete"].startswith(f"ended by {what} at rank 0 of 2, Comm/")
+    place = "(Comm/|between benchmarks)"
+    assert re.match(f"ended by {what} at rank 0 of 2, {place}", kept["incomplete"])
     assert len(kept["benchmarks"]) >= 2
     line, count = ended.ours
     assert line == f"overlapbench: {kept['incomplete']}"
@@ -114,7 +116,7 @@ def test_a_reader_that_stops_reading_costs_no_row(launcher: "Launcher") -> None:
     assert ended.status == 130, ended.stderr
     assert time.monotonic() - asked < 3
     kept = json.loads(ended.files[job.RESULT])
-    assert kept["incomplete"].startswith("ended by Ctrl-C at Compute/Gemm/")
+    assert re.match("ended by Ctrl-C at (Compute/Gemm/|between benchmarks)", kept["incomplete"])
     assert 2 <= len(kept["benchmarks"]) < 19
 
 

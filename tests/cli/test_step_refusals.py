@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 FAILED, USAGE = 1, 2
 # Starting MPI takes most of it. Too large buffers cannot be filled, or even allocated, in time.
-A_FEW_SECONDS = 20.0
+A_FEW_SECONDS = 50.0
 
 
 class Refusal(NamedTuple):

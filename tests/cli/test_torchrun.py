@@ -72,7 +72,7 @@ def torchrun(launcher: "Launcher", folder: Path, **variables: str) -> list[list[
         for rank in range(RANKS)
     ]
     try:
-        return [json.loads(process.communicate(timeout=60)[0]) for process in started]
+        return [json.loads(process.communicate(timeout=180)[0]) for process in started]
     finally:
         for process in started:
             process.kill()

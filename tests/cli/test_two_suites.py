@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FLAGS = ("--backend=host", *ROWS)
 # So long that the other suite measures in the meantime, even while other tests run.
 SLOW = "--inject_fault=delay@report,visit=2,ms=7000"
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 
 def await_file(path: Path) -> None:
