@@ -11,6 +11,8 @@ import re
 import signal
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -181,7 +183,17 @@ def test_a_full_disk_is_an_error(launcher: "Launcher", tmp_path: Path) -> None:
     ]
 
 
-# With real ranks. OVERLAPBENCH_INTERRUPTS says how many.
+def interrupted(command: Sequence[str], delay: float) -> tuple[float, float, job.Ended]:
+    """Send Ctrl-C to a job after the delay; return the delay, the time to its end, and the end."""
+    with job.start(command) as started:
+        time.sleep(delay)
+        sent = time.monotonic()
+        os.killpg(started.process.pid, signal.SIGINT)
+        ended = started.end(LIMIT_S)
+        return delay, time.monotonic() - sent, ended
+
+
+# With real ranks, four jobs at a time: they mostly wait. OVERLAPBENCH_INTERRUPTS says how many.
 @pytest.mark.alone
 def test_an_interrupt_at_any_moment_ends_it(launcher: "Launcher") -> None:
     count = int(os.environ.get("OVERLAPBENCH_INTERRUPTS", "100"))
@@ -190,15 +202,11 @@ def test_an_interrupt_at_any_moment_ends_it(launcher: "Launcher") -> None:
     # All rows, so that it lasts for more than five seconds.
     command = bench(launcher, "--timeout_s=60", "--benchmark_filter=.")
     # Most within the start.
-    for number in range(count):
-        delay = moments.uniform(0, 5 if number % 5 == 0 else 1)
-        with job.start(command) as started:
-            time.sleep(delay)
-            sent = time.monotonic()
-            os.killpg(started.process.pid, signal.SIGINT)
-            ended = started.end(LIMIT_S)
-            seconds = time.monotonic() - sent
-        where = f"seed {seed}, number {number}, after {delay:.3f} s: {ended.stderr}"
+    delays = [moments.uniform(0, 5 if number % 5 == 0 else 1) for number in range(count)]
+    with ThreadPoolExecutor(4) as pool:
+        ends = list(pool.map(partial(interrupted, command), delays))
+    for delay, seconds, ended in ends:
+        where = f"seed {seed}, after {delay:.3f} s: {ended.stderr}"
         # In its first milliseconds, bash has no trap yet.
         assert ended.status == 130 or (delay < 0.1 and ended.status == -signal.SIGINT), where
         assert seconds < 5, where
