@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <map>
 #include <memory>
@@ -284,6 +285,10 @@ TEST_F(TimedFixtureTest, AChoiceSlowerThanThePlainFormIsReplacedByIt) {
 // Google Benchmark may ask for one sample: it decides nothing.
 TEST_F(TimedFixtureTest, OneSampleDoesNotDropTheWinner) {
   options_.iterations_by_google_benchmark = true;
+  std::array flags = {std::string("test"), std::string("--benchmark_min_time=0.05")};
+  std::array arguments = {flags[0].data(), flags[1].data()};
+  int count = std::ssize(arguments);
+  benchmark::Initialize(&count, arguments.data());
   bool is_tired = false;
   Behaviour first;
   first.enqueue = [](Stream&) { std::this_thread::sleep_for(4ms); };
