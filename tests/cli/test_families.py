@@ -9,8 +9,6 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
 
-pytestmark = pytest.mark.alone
-
 FLAGS = (
     "--benchmark_filter=^(Copy|Supply|Launch|Priority)",
     "--budget_ms=1",

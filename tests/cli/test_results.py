@@ -13,8 +13,6 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
 
-pytestmark = pytest.mark.alone
-
 FILTER = "Compute/(Gemm|StreamKernel)|Comm/(AllReduce|HostToDevice)|Overlap/(AllToAll.Gemm|Second)"
 FLAGS = (
     f"--benchmark_filter={FILTER}",
