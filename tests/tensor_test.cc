@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 #include <future>
 #include <memory>
@@ -15,14 +14,12 @@
 #include <vector>
 
 #include "benchmarks/catalog.h"
-#include "comm/tensor_collective.h"
 #include "fixtures/session.h"
 #include "kernels/expert_rows.h"
 #include "kernels/linear.h"
 #include "kernels/master_weights.h"
 #include "kernels/reversed_rows.h"
 #include "test_ranks.h"
-#include "watched_stream.h"
 #include "workload/tensor_step.h"
 
 namespace overlapbench {
@@ -40,15 +37,6 @@ Family TpBlock();
 namespace {
 
 constexpr std::uint32_t kSeed = 5;
-
-// A stream that copies nothing.
-class NoStream : public WatchedStream {
- public:
-  using WatchedStream::WatchedStream;
-  void Copy(void* /*destination*/, const void* /*source*/, std::size_t /*bytes*/) override {
-    throw Error("no such stream");
-  }
-};
 
 class TensorTest : public RanksOnEachBackend {
  protected:
@@ -353,136 +341,6 @@ TEST_P(TensorTest, MasterWeightsAreUpdatedAndConverted) {
   constexpr double kHalfUnit = 1.0 / 512;  // of bfloat16, and values are below 2
   EXPECT_LE(converted.max_rel_err, 4 * kHalfUnit);
   EXPECT_THROW(update->EnqueuePart(*stream, {0, 2}), Error);
-}
-
-// Like the threads that verify a sample: each caches its own last sum.
-TEST_P(TensorTest, ConcurrentReadersGetTheSameExpectedSum) {
-  const SharedTensor send = Make({.rows = 64, .columns = 64});
-  const SharedTensor receive = Make({.rows = 64, .columns = 64});
-  Settings settings;
-  for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
-  const auto transports = std::make_shared<Transports>(machine());
-  const auto sum =
-      MakeTensorCollective(machine(), std::make_shared<LaneCommunicator>(transports, settings),
-                           {{Operation::kAllReduce, send, receive, 0, 0, 64}}, kSeed);
-  sum->Connect();
-  const auto stream = device().CreateStream();
-  sum->Reset(*stream);
-  stream->Synchronize(kPatience, "filling");
-  const auto wrong = [&](long first) {
-    int count = 0;
-    for (long i = first; i < first + 200000; ++i) {
-      const long row = i % 64;
-      const long column = i % 63;
-      double expected = 0;
-      for (int from = 0; from < ranks(); ++from) expected += send->Expected(from, row, column);
-      for (int again = 0; again < 2; ++again)  // the second time from the cache
-        if (receive->Expected(rank(), row, column) != expected) ++count;
-    }
-    return count;
-  };
-  std::vector<std::future<int>> threads;
-  threads.reserve(4);
-  for (int i = 0; i < 4; ++i) threads.push_back(std::async(std::launch::async, wrong, 999L * i));
-  for (std::future<int>& thread : threads) EXPECT_EQ(thread.get(), 0);
-}
-
-// Moved values are as exact as those sent. A sum's errors add up, and it is rounded once a rank.
-TEST_P(TensorTest, ACollectiveIsAsExactAsItsInputsAndItsAdditions) {
-  constexpr double kSent = 0.25;
-  const long rows = 6L * ranks();
-  const SharedTensor send = Make({.rows = rows, .columns = 16});
-  const SharedTensor receive = Make({.rows = rows, .columns = 16});
-  const double rounding = ranks() * RoundingOf(send->shape().element);
-  Settings settings;
-  for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
-  const auto communicator =
-      std::make_shared<LaneCommunicator>(std::make_shared<Transports>(machine()), settings);
-  const auto stream = device().CreateStream();
-  send->Expect([](int, long, long) { return 1.0; }, [] { return kSent; });
-  for (const auto& [operation, tolerance] :
-       {std::pair{Operation::kShiftRing, kSent},
-        {Operation::kAllGather, kSent},
-        {Operation::kAllToAll, kSent},
-        {Operation::kAllReduce, std::sqrt(ranks()) * kSent + rounding}}) {
-    const auto collective = MakeTensorCollective(
-        machine(), communicator,
-        {{.operation = operation, .send = send, .receive = receive, .rows = rows}}, kSeed);
-    collective->Connect();
-    collective->PoisonResult(*stream);
-    stream->Synchronize(kPatience, "poisoning");
-    EXPECT_DOUBLE_EQ(receive->tolerance(), tolerance);
-  }
-}
-
-// A rank that cannot read what it sends must not leave the others in another collective.
-TEST_P(TensorTest, AFailedCheckOfASumIsAnErrorOnAllRanks) {
-  const SharedTensor send = Make({.rows = 8, .columns = 16});
-  const SharedTensor receive = Make({.rows = 8, .columns = 16});
-  Settings settings;
-  for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
-  const auto communicator =
-      std::make_shared<LaneCommunicator>(std::make_shared<Transports>(machine()), settings);
-  const auto sum = MakeTensorCollective(machine(), communicator,
-                                        {{.operation = Operation::kAllReduce,
-                                          .send = send,
-                                          .receive = receive,
-                                          .rows = 8,
-                                          .of_held = true}},
-                                        kSeed);
-  sum->Connect();
-  const auto own = device().CreateStream();
-  NoStream broken(*own);
-  Stream& stream = rank() == ranks() - 1 ? broken : *own;
-  sum->Reset(*own);
-  own->Synchronize(kPatience, "filling");
-  std::string text;
-  try {
-    TestRanks().Together("verifying", [&] { sum->Verify(stream); });
-  } catch (const AgreedError& error) {
-    text = error.what();
-  }
-  EXPECT_NE(text.find("no such stream"), std::string::npos) << text;
-  TestRanks().Barrier("the ranks still meet");
-}
-
-// Of a collective with several calls.
-TEST_P(TensorTest, EveryCallMovesItsBytes) {
-  const SharedTensor send = Make({.rows = 8, .columns = 16});
-  const SharedTensor receive = Make({.rows = 8, .columns = 16});
-  const TensorCall sum{
-      .operation = Operation::kAllReduce, .send = send, .receive = receive, .rows = 3};
-  TensorCall other = sum;
-  other.send_row = other.receive_row = 3;
-  other.rows = 5;
-  const auto both = MakeTensorCollective(machine(), nullptr, {sum, other}, kSeed);
-  EXPECT_DOUBLE_EQ(both->cost().wire_bytes,
-                   8.0 * 16 * static_cast<double>(SizeOf(send->shape().element)));
-}
-
-// The other ranks' rows arrive, and the rank's own rows are not copied.
-TEST_P(TensorTest, AnExchangeKeepsLocalRowsInPlace) {
-  if (ranks() == 1) GTEST_SKIP() << "one rank exchanges nothing";
-  const long block = 4;
-  const SharedTensor send = Make({.rows = block * ranks(), .columns = 16});
-  const SharedTensor receive = Make({.rows = block * ranks(), .columns = 16});
-  Settings settings;
-  for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
-  const auto transports = std::make_shared<Transports>(machine());
-  const auto exchange =
-      MakeTensorCollective(machine(), std::make_shared<LaneCommunicator>(transports, settings),
-                           {{.operation = Operation::kAllToAll,
-                             .send = send,
-                             .receive = receive,
-                             .rows = block * ranks(),
-                             .own_stays = true}},
-                           kSeed);
-  exchange->Connect();
-  const auto stream = device().CreateStream();
-  exchange->Reset(*stream);
-  exchange->Enqueue(*stream);
-  EXPECT_EQ(exchange->Verify(*stream).fault, "");
-  EXPECT_NE(receive->Verify(machine(), *stream, rank() * block, block).fault, "");
 }
 
 // Rows 0 to 3, 4 to 7 and 8 to 11 occupy the same memory in turn.

@@ -1,0 +1,314 @@
+// Collectives on tensors: which rows each poisons, writes and checks, whole and in slices, what it
+// costs, and what its results are compared with.
+#include "comm/tensor_collective.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/received.h"
+#include "kernels/linear.h"
+#include "test_ranks.h"
+#include "watched_stream.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr std::uint32_t kSeed = 5;
+constexpr long kColumns = 16;
+
+// A stream that copies nothing.
+class NoStream : public WatchedStream {
+ public:
+  using WatchedStream::WatchedStream;
+  void Copy(void* /*destination*/, const void* /*source*/, std::size_t /*bytes*/) override {
+    throw Error("no such stream");
+  }
+};
+
+// Calls that all have the same `receive`.
+struct Case {
+  std::string name;
+  std::vector<TensorCall> calls;
+  long first;        // row of `receive` that they write
+  long rows;         // how many
+  bool poisons_all;  // not only what they write
+  long moved_rows;   // as their cost counts them
+  double bus_factor;
+  long slices = 1;  // of each call
+  CallOrder order = CallOrder::kInTurn;
+};
+
+class TensorCollectiveTest : public RanksOnEachBackend {
+ protected:
+  using Rows = std::vector<std::vector<std::byte>>;
+
+  void SetUp() override {
+    RanksOnEachBackend::SetUp();
+    if (!IsSkipped()) stream_ = device().CreateStream();
+  }
+  Machine machine() { return {device(), TestRanks(), kPatience}; }
+  int ranks() const { return TestRanks().size(); }
+  int rank() const { return TestRanks().rank(); }
+  Stream& stream() { return *stream_; }
+  void Finish() { stream().Synchronize(kPatience, "the test"); }
+  SharedTensor Make(TensorShape shape) {
+    shape.element = LayerElement(device());
+    SharedTensor tensor = MakeTensor(device(), shape);
+    tensor->Connect();
+    return tensor;
+  }
+  SharedTensor MakeRows(long rows) { return Make({.rows = rows, .columns = kColumns}); }
+  std::unique_ptr<Workload> MakeCollective(std::vector<TensorCall> calls,
+                                           CallOrder order = CallOrder::kInTurn) {
+    Settings settings;
+    for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
+    auto collective = MakeTensorCollective(
+        machine(),
+        std::make_shared<LaneCommunicator>(std::make_shared<Transports>(machine()), settings),
+        std::move(calls), kSeed, order);
+    collective->Connect();
+    return collective;
+  }
+
+  Rows Held(const Tensor& tensor) {
+    Rows held(tensor.shape().rows);
+    for (std::size_t row = 0; row < held.size(); ++row) {
+      held[row].resize(kColumns * SizeOf(tensor.shape().element));
+      stream().Copy(held[row].data(), tensor.Row(static_cast<long>(row)), held[row].size());
+    }
+    Finish();
+    return held;
+  }
+  // Whether any rank refuses the result.
+  bool Refused(Workload& collective) {
+    std::array refused = {collective.Verify(stream()).fault.empty() ? 0.0 : 1.0};
+    TestRanks().Max(refused, "agreeing on a verdict");
+    return refused[0] != 0;
+  }
+  // The parts from the last to the first, without one.
+  void RunParts(Workload& collective, long parts, long missing) {
+    for (long part = parts - 1; part >= 0; --part)
+      if (part != missing) collective.EnqueuePart(stream(), {part, parts});
+    Finish();
+  }
+  void ExpectPoisons(const Case& one, Workload& collective);
+  void ExpectWrites(const Case& one, Workload& collective);
+  // Row `row` of a case's `receive`.
+  bool IsOwn(const Case& one, long row) const {
+    return row >= one.first && (row - one.first) / (one.rows / ranks()) == rank();
+  }
+  bool IsWritten(const Case& one, long row) const {
+    const bool stays = one.calls.front().own_stays && IsOwn(one, row);
+    return row >= one.first && row < one.first + one.rows && !stays;
+  }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+};
+INSTANTIATE_ON_EACH_BACKEND(TensorCollectiveTest);
+
+void TensorCollectiveTest::ExpectPoisons(const Case& one, Workload& collective) {
+  const TensorCall& call = one.calls.front();
+  const Tensor& receive = *call.receive;
+  const Rows zeros(receive.shape().rows,
+                   std::vector<std::byte>(kColumns * SizeOf(receive.shape().element)));
+  const std::vector<std::byte> poison(zeros.front().size(), std::byte{0xFF});
+  for (long row = 0; row < receive.shape().rows; ++row)
+    stream().Copy(receive.Row(row), zeros[row].data(), poison.size());
+  Finish();
+  collective.Reset(stream());
+  const Rows held = Held(receive);
+  for (long row = 0; row < receive.shape().rows; ++row) {
+    const bool in_place = IsInPlace(call);
+    const bool is_poisoned = in_place ? !Adds(call.operation) && !IsOwn(one, row)
+                                      : one.poisons_all || IsWritten(one, row);
+    EXPECT_EQ(held[row] == poison, is_poisoned) << row;
+    EXPECT_EQ(held[row] == zeros[row], !is_poisoned && !in_place) << row;
+  }
+  EXPECT_TRUE(Refused(collective)) << "nothing was moved";
+}
+
+// Of a call that has run: all that it writes is checked, and nothing else.
+void TensorCollectiveTest::ExpectWrites(const Case& one, Workload& collective) {
+  const Tensor& receive = *one.calls.front().receive;
+  const Rows held = Held(receive);
+  for (long row = 0; row < receive.shape().rows; ++row) {
+    receive.PoisonRows(stream(), row, 1);
+    EXPECT_EQ(collective.Verify(stream()).fault.empty(), !IsWritten(one, row)) << row;
+    stream().Copy(receive.Row(row), held[row].data(), held[row].size());
+    Finish();
+  }
+}
+
+TEST_P(TensorCollectiveTest, PoisonsWritesAndChecksItsRows) {
+  if (ranks() == 1) GTEST_SKIP() << "one rank moves nothing";
+  using enum Operation;
+  const long n = 4L * ranks();
+  const double share = 1 - 1.0 / ranks();
+  const SharedTensor summed = MakeRows(n);
+  const SharedTensor blocks =
+      Make({.rows = n, .columns = kColumns, .blocks = ranks(), .is_shared = true});
+  const TensorCall upper{kAllReduce, MakeRows(n + 2), MakeRows(n + 2), 1, 1, 2};
+  TensorCall lower = upper;
+  lower.send_row = lower.receive_row = 3;
+  lower.rows = n - 2;
+  const std::vector<Case> cases = {
+      {"a ring",
+       {{kShiftRing, MakeRows(n), MakeRows(n + 3), 1, 2, 4, ranks() - 1}},
+       2,
+       4,
+       false,
+       4,
+       1,
+       2},
+      {"sums", {upper, lower}, 1, n, false, n, 2 * share, 2},
+      {"sums together", {upper, lower}, 1, n, false, n, 2 * share, 1, CallOrder::kTogether},
+      {"a sum in place", {{kAllReduce, summed, summed->Alias()}}, 0, n, false, n, 2 * share},
+      {"a gather", {{kAllGather, MakeRows(6), MakeRows(n + 3), 2, 1, n}}, 1, n, true, n, share},
+      {"a gather in place", {{kAllGather, blocks, blocks}}, 0, n, false, n, share},
+      {"an exchange",
+       {{kAllToAll, MakeRows(2 * n), MakeRows(2 * n), n, n, n}},
+       n,
+       n,
+       true,
+       n,
+       share},
+      {"an exchange without own rows",
+       {{kAllToAll, MakeRows(n), MakeRows(n), 0, 0, 0, 1, true}},
+       0,
+       n,
+       true,
+       n,
+       share},
+      {"scattered sums", {{kReduceScatter, MakeRows(n), MakeRows(4)}}, 0, 4, true, n, share}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    const auto collective = MakeCollective(one.calls, one.order);
+    const TensorShape& shape = one.calls.front().send->shape();
+    const double element_bytes = static_cast<double>(SizeOf(shape.element));
+    EXPECT_DOUBLE_EQ(collective->cost().wire_bytes, one.moved_rows * kColumns * element_bytes);
+    EXPECT_DOUBLE_EQ(collective->cost().bus_factor, one.bus_factor);
+    ExpectPoisons(one, *collective);
+    const Rows before = Held(*one.calls.front().receive);
+    collective->Enqueue(stream());
+    EXPECT_FALSE(Refused(*collective));
+    EXPECT_EQ(collective->Fingerprint(),
+              one.calls.front().receive->Fingerprint(machine(), stream()));
+    const Rows after = Held(*one.calls.front().receive);
+    for (std::size_t row = 0; row < before.size(); ++row) {
+      if (!IsWritten(one, static_cast<long>(row))) {
+        EXPECT_EQ(after[row], before[row]) << row;
+      }
+    }
+    ExpectWrites(one, *collective);
+    const auto parts = static_cast<long>(one.calls.size()) * one.slices;
+    for (long missing = -1; missing < parts && parts > 1; ++missing) {
+      collective->Reset(stream());
+      RunParts(*collective, parts, missing);
+      EXPECT_EQ(Refused(*collective), missing >= 0) << "without part " << missing;
+    }
+  }
+}
+
+// Rows that do not fit, and calls that parts would divide.
+TEST_P(TensorCollectiveTest, RefusesUnequalParts) {
+  const TensorCall call{Operation::kAllReduce, MakeRows(6), MakeRows(6)};
+  const auto one = MakeCollective({call});
+  EXPECT_THROW(one->EnqueuePart(stream(), {0, 4}), Error);
+  const auto two = MakeCollective({call, call});
+  EXPECT_THROW(two->EnqueuePart(stream(), {0, 3}), Error);
+}
+
+// The sum is compared with what the ranks' `send` hold, whatever they should hold.
+TEST_P(TensorCollectiveTest, ASumOfHeldValuesIsComparedWithTheirSum) {
+  const SharedTensor send = MakeRows(8);
+  const SharedTensor receive = MakeRows(8);
+  const auto sum = MakeCollective(
+      {{.operation = Operation::kAllReduce, .send = send, .receive = receive, .of_held = true}});
+  sum->Reset(stream());
+  send->Fill(stream(), rank(), kSeed + 100);
+  send->Expect([](int, long, long) { return 4.0; }, [] { return 0.0; });
+  sum->Enqueue(stream());
+  const Verdict verdict = sum->Verify(stream());
+  EXPECT_EQ(verdict.fault, "");
+  EXPECT_DOUBLE_EQ(verdict.tolerance, ranks() * RoundingOf(send->shape().element));
+  EXPECT_EQ(sum->Fingerprint(), receive->Fingerprint(machine(), stream()));
+  send->Fill(stream(), rank(), kSeed + 200);
+  EXPECT_NE(sum->Verify(stream()).fault, "");
+}
+
+// Like the threads that verify a sample: each caches its own last sum.
+TEST_P(TensorCollectiveTest, ConcurrentReadersGetTheSameExpectedSum) {
+  const SharedTensor send = Make({.rows = 64, .columns = 64});
+  const SharedTensor receive = Make({.rows = 64, .columns = 64});
+  const auto sum = MakeCollective({{Operation::kAllReduce, send, receive}});
+  sum->Reset(stream());
+  Finish();
+  const auto wrong = [&](long first) {
+    int count = 0;
+    for (long i = first; i < first + 200000; ++i) {
+      const long row = i % 64;
+      const long column = i % 63;
+      double expected = 0;
+      for (int from = 0; from < ranks(); ++from) expected += send->Expected(from, row, column);
+      for (int again = 0; again < 2; ++again)  // the second time from the cache
+        if (receive->Expected(rank(), row, column) != expected) ++count;
+    }
+    return count;
+  };
+  std::vector<std::future<int>> threads;
+  threads.reserve(4);
+  for (int i = 0; i < 4; ++i) threads.push_back(std::async(std::launch::async, wrong, 999L * i));
+  for (std::future<int>& thread : threads) EXPECT_EQ(thread.get(), 0);
+}
+
+// Moved values are as exact as those sent. A sum's errors add up, and it is rounded once a rank.
+TEST_P(TensorCollectiveTest, ACollectiveIsAsExactAsItsInputsAndItsAdditions) {
+  constexpr double kSent = 0.25;
+  const long rows = 6L * ranks();
+  const SharedTensor send = MakeRows(rows);
+  const SharedTensor receive = MakeRows(rows);
+  const double rounding = ranks() * RoundingOf(send->shape().element);
+  send->Expect([](int, long, long) { return 1.0; }, [] { return kSent; });
+  for (const auto& [operation, tolerance] :
+       {std::pair{Operation::kShiftRing, kSent},
+        {Operation::kAllGather, kSent},
+        {Operation::kAllToAll, kSent},
+        {Operation::kAllReduce, std::sqrt(ranks()) * kSent + rounding}}) {
+    const auto collective = MakeCollective({{operation, send, receive}});
+    collective->PoisonResult(stream());
+    Finish();
+    EXPECT_DOUBLE_EQ(receive->tolerance(), tolerance);
+  }
+}
+
+// A rank that cannot read what it sends must not leave the others in another collective.
+TEST_P(TensorCollectiveTest, AFailedCheckOfASumIsAnErrorOnAllRanks) {
+  const SharedTensor send = MakeRows(8);
+  const SharedTensor receive = MakeRows(8);
+  const auto sum = MakeCollective(
+      {{.operation = Operation::kAllReduce, .send = send, .receive = receive, .of_held = true}});
+  NoStream broken(stream());
+  Stream& used = rank() == ranks() - 1 ? broken : stream();
+  sum->Reset(stream());
+  Finish();
+  std::string text;
+  try {
+    TestRanks().Together("verifying", [&] { sum->Verify(used); });
+  } catch (const AgreedError& error) {
+    text = error.what();
+  }
+  EXPECT_NE(text.find("no such stream"), std::string::npos) << text;
+  TestRanks().Barrier("the ranks still meet");
+}
+
+}  // namespace
+}  // namespace overlapbench
