@@ -1,11 +1,13 @@
 // Pipelines on real ranks: their schedules' structure, their works' data, and that the share of
 // bubbles is the formula's where times are known.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -80,6 +82,159 @@ class PipelineTest : public RanksOnEachBackend {
   std::unique_ptr<Plan> plan_;
 };
 INSTANTIATE_ON_EACH_BACKEND(PipelineTest);
+
+// ---- Works
+
+// Counts what is asked of it, and says what it is told to.
+class Counting : public Workload {
+ public:
+  [[nodiscard]] Cost cost() const override {
+    return {.flops = 3, .moved_bytes = 5, .cached_bytes = 7};
+  }
+  void Connect() override { ++connected; }
+  void Reset(Stream& /*stream*/) override { ++reset; }
+  void Enqueue(Stream& /*stream*/) override { ++enqueued; }
+  Verdict Verify(Stream& /*stream*/) override { return {0.25, 0.5, fault}; }
+  [[nodiscard]] std::string IneffectiveKnob() override { return "no knob"; }
+
+  int connected = 0;
+  int reset = 0;
+  long enqueued = 0;
+  std::string fault;
+};
+
+constexpr long kElements = 33;  // of a micro-batch
+
+class StagesTest : public PipelineTest {
+ protected:
+  struct Hop {
+    int stage = 0;
+    int next = 0;
+  };
+  // The transfers of a pass that go over a set of links, as the picture of a ring has them.
+  static std::vector<Hop> HopsOf(const PipelineShape& shape, Pass pass, LinkSet set) {
+    std::vector<Hop> hops;
+    for (int lower = 0; lower + 1 < shape.stages(); ++lower) {
+      if (LinkSetOf(shape, lower % shape.ranks) != set) continue;
+      hops.push_back(pass == Pass::kForward ? Hop{lower, lower + 1} : Hop{lower + 1, lower});
+    }
+    return hops;
+  }
+  std::unique_ptr<Workload> MakeTransfer(const std::shared_ptr<PipelineStages>& stages, Pass pass,
+                                         LinkSet set) {
+    Settings settings;
+    for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
+    auto transfer = PipelineStages::MakeTransfer(stages, pass, set,
+                                                 std::make_shared<Transports>(machine()), settings);
+    transfer->Connect();
+    return transfer;
+  }
+  std::string FaultOf(Workload& work) {
+    const auto stream = device().CreateStream();
+    return work.Verify(*stream).fault;
+  }
+  // Enqueues these parts between a reset and the ranks' meeting.
+  void Run(Workload& work, const std::vector<Part>& parts) {
+    const auto stream = device().CreateStream();
+    work.Reset(*stream);
+    for (const Part& part : parts) work.EnqueuePart(*stream, part);
+    stream->Synchronize(kPatience, "the test");
+    TestRanks().Barrier("the test");
+  }
+  void RunWhole(Workload& work) {
+    const auto stream = device().CreateStream();
+    work.Reset(*stream);
+    work.Enqueue(*stream);
+    stream->Synchronize(kPatience, "the test");
+  }
+};
+INSTANTIATE_ON_EACH_BACKEND(StagesTest);
+
+// Each rank computes its chunks, and none without its part.
+TEST_P(StagesTest, ComputeEveryPartOfTheirOwn) {
+  if (TestRanks().size() == 1) GTEST_SKIP() << "a pipeline needs two ranks";
+  constexpr long kTimes = 3;
+  const PipelineShape shape{.ranks = TestRanks().size(), .chunks = 2, .microbatches = 3};
+  const long parts = shape.PartOf(0, 0).count;
+  EXPECT_EQ(PipelineStages::FootprintOf(shape, kElements).device_bytes,
+            4 * sizeof(float) * parts * kElements);
+  const auto stages = std::make_shared<PipelineStages>(machine(), shape, kElements);
+  MakeTransfer(stages, Pass::kForward, LinkSet::kEven);  // makes their memory
+  std::set<std::optional<std::uint64_t>> results;
+  for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+    Counting* takes_time = nullptr;
+    const auto compute = PipelineStages::MakeCompute(
+        stages, pass,
+        [&] {
+          auto made = std::make_unique<Counting>();
+          takes_time = made.get();
+          return made;
+        },
+        kTimes);
+    compute->Connect();
+    EXPECT_EQ(takes_time->connected, 1);
+    EXPECT_EQ(compute->IneffectiveKnob(), "no knob");
+    const Cost cost = compute->cost();
+    EXPECT_EQ(cost.flops, 3.0 * kTimes * parts);
+    EXPECT_EQ(cost.moved_bytes, 5.0 * kTimes * parts);
+    EXPECT_EQ(cost.cached_bytes, 7.0 * kTimes * parts);
+    RunWhole(*compute);
+    EXPECT_EQ(takes_time->reset, 1);
+    EXPECT_EQ(takes_time->enqueued, kTimes * parts);
+    EXPECT_EQ(FaultOf(*compute), "");
+    const auto whole = compute->Fingerprint();
+    EXPECT_TRUE(results.insert(whole).second) << "another pass has this result";
+    for (long missing = -1; missing < parts; ++missing) {
+      std::vector<Part> some;
+      for (long part = parts - 1; part >= 0; --part)
+        if (part != missing) some.push_back({part, parts});
+      Run(*compute, some);
+      EXPECT_EQ(FaultOf(*compute).empty(), missing < 0) << "without part " << missing;
+      if (missing < 0) {
+        EXPECT_EQ(compute->Fingerprint(), whole);
+      }
+    }
+    takes_time->fault = "too short";
+    EXPECT_EQ(FaultOf(*compute), "too short");
+  }
+}
+
+// What a stage sends arrives at the next one, in each micro-batch: a receiver notices a missing
+// one.
+TEST_P(StagesTest, TransferEveryMicrobatchOverTheirLinks) {
+  if (TestRanks().size() == 1) GTEST_SKIP() << "a pipeline needs two ranks";
+  for (const int chunks : {1, 3}) {
+    const PipelineShape shape{.ranks = TestRanks().size(), .chunks = chunks, .microbatches = 2};
+    const auto stages = std::make_shared<PipelineStages>(machine(), shape, kElements);
+    for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+      for (const LinkSet set : {LinkSet::kEven, LinkSet::kOdd, LinkSet::kLast}) {
+        SCOPED_TRACE(
+            fmt::format("{} chunks, {}, {}", chunks, static_cast<int>(pass), ToString(set)));
+        const auto transfer = MakeTransfer(stages, pass, set);
+        EXPECT_EQ(transfer->cost().memory_bytes, 4.0 * chunks * 2 * kElements);
+        std::vector<Part> parts;  // that this rank sends or receives
+        bool receives = false;
+        for (const auto& [stage, next] : HopsOf(shape, pass, set)) {
+          const bool is_here = shape.RankOf(next) == TestRanks().rank();
+          if (!is_here && shape.RankOf(stage) != TestRanks().rank()) continue;
+          receives = is_here;
+          for (const int microbatch : {1, 0}) parts.push_back(shape.PartOf(stage, microbatch));
+        }
+        RunWhole(*transfer);
+        EXPECT_EQ(FaultOf(*transfer), "");
+        Run(*transfer, {});
+        EXPECT_EQ(FaultOf(*transfer).empty(), !receives) << "nothing was sent";
+        Run(*transfer, parts);
+        EXPECT_EQ(FaultOf(*transfer), "");
+        if (!parts.empty()) parts.pop_back();
+        Run(*transfer, parts);
+        EXPECT_EQ(FaultOf(*transfer).empty(), !receives) << "one part is missing";
+      }
+    }
+  }
+}
+
+// ---- Orders
 
 std::vector<AxisOverride> Small(Backend backend) {
   return {{"microbatches", "12"},
