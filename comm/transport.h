@@ -40,8 +40,11 @@ bool IsByCopyEngine(const Settings& settings);
 class Transports {
  public:
   explicit Transports(const Machine& machine) : machine_(machine) {}
+  virtual ~Transports() = default;
+  Transports(const Transports&) = delete;
+  Transports& operator=(const Transports&) = delete;
   // Called by all ranks together. `channel`: see communicator.h.
-  std::shared_ptr<Communicator> Connect(const Settings& settings, int channel = 0);
+  virtual std::shared_ptr<Communicator> Connect(const Settings& settings, int channel = 0);
 
  private:
   Machine machine_;

@@ -20,6 +20,7 @@
 #include "comm/pipeline_stages.h"
 #include "fixtures/load.h"
 #include "fixtures/session.h"
+#include "noting_transports.h"
 #include "test_ranks.h"
 
 namespace overlapbench {
@@ -232,6 +233,43 @@ TEST_P(StagesTest, TransferEveryMicrobatchOverTheirLinks) {
       }
     }
   }
+}
+
+// Links of different sets or passes may not wait for each other. A rank without a link of the set
+// proves a call of nothing.
+TEST_P(StagesTest, TransfersHaveAChannelAndProveTheirFirstCall) {
+  if (TestRanks().size() == 1) GTEST_SKIP() << "a pipeline needs two ranks";
+  const PipelineShape shape{.ranks = TestRanks().size(), .chunks = 3, .microbatches = 2};
+  const auto transports = std::make_shared<NotingTransports>(machine());
+  const auto stages = std::make_shared<PipelineStages>(machine(), shape, kElements);
+  for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+    for (const LinkSet set : {LinkSet::kEven, LinkSet::kOdd, LinkSet::kLast}) {
+      const auto transfer = PipelineStages::MakeTransfer(stages, pass, set, transports, Settings());
+      transfer->Connect();
+      EXPECT_EQ(transfer->IneffectiveKnob(), "it took another kernel");
+      EXPECT_EQ(transfer->sms(), 7);
+      const CollectiveCall& call = transports->communicator->proven.back();
+      const auto hops = HopsOf(shape, pass, set);
+      const auto own = std::ranges::find_if(hops, [&](const Hop& hop) {
+        const int rank = TestRanks().rank();
+        return shape.RankOf(hop.stage) == rank || shape.RankOf(hop.next) == rank;
+      });
+      if (own == hops.end()) {
+        EXPECT_EQ(call.count, 0);
+        continue;
+      }
+      const bool sends = shape.RankOf(own->stage) == TestRanks().rank();
+      EXPECT_EQ(call.count, kElements);
+      EXPECT_EQ(call.operation, sends ? Operation::kSend : Operation::kReceive);
+      EXPECT_EQ(call.peer, shape.RankOf(sends ? own->next : own->stage));
+      EXPECT_EQ(call.send != nullptr, sends);
+    }
+  }
+  EXPECT_EQ(transports->communicator->allocated,
+            std::vector<std::size_t>{PipelineStages::FootprintOf(shape, kElements).device_bytes});
+  const std::set<int> channels(transports->channels.begin(), transports->channels.end());
+  EXPECT_EQ(channels.size(), 6U);
+  EXPECT_GE(*channels.begin(), 0);
 }
 
 // ---- Orders

@@ -15,6 +15,7 @@
 
 #include "comm/received.h"
 #include "kernels/linear.h"
+#include "noting_transports.h"
 #include "test_ranks.h"
 #include "watched_stream.h"
 
@@ -225,6 +226,32 @@ TEST_P(TensorCollectiveTest, RefusesUnequalParts) {
   EXPECT_THROW(one->EnqueuePart(stream(), {0, 4}), Error);
   const auto two = MakeCollective({call, call});
   EXPECT_THROW(two->EnqueuePart(stream(), {0, 3}), Error);
+}
+
+// One scratch memory, as large as the call that needs most.
+TEST_P(TensorCollectiveTest, CallsShareTheirScratchMemory) {
+  const TensorCall few{Operation::kAllReduce, MakeRows(8), MakeRows(8), 0, 0, 2};
+  TensorCall many = few;
+  many.send_row = many.receive_row = 2;
+  many.rows = 6;
+  for (const std::size_t factor : {0U, 4U}) {
+    const auto transports = std::make_shared<NotingTransports>(machine(), factor);
+    NotingCommunicator& noted = *transports->communicator;
+    const auto sums = MakeTensorCollective(
+        machine(), std::make_shared<LaneCommunicator>(transports, Settings()), {many, few}, kSeed);
+    sums->Connect();
+    EXPECT_EQ(noted.allocated, factor == 0 ? std::vector<std::size_t>{}
+                                           : std::vector<std::size_t>{factor * 6 * kColumns});
+    sums->Enqueue(stream());
+    ASSERT_EQ(noted.calls.size(), 2U);
+    EXPECT_EQ(noted.calls[0].count, 6 * kColumns);
+    EXPECT_EQ(noted.calls[1].count, 2 * kColumns);
+    for (const CollectiveCall& call : noted.calls) EXPECT_EQ(call.scratch != nullptr, factor > 0);
+    EXPECT_EQ(sums->IneffectiveKnob(), "it took another kernel");
+    EXPECT_EQ(noted.proven.front().count, 6 * kColumns);
+    EXPECT_EQ(noted.proven.front().send, many.send->Row(2));
+    EXPECT_EQ(sums->sms(), 7);
+  }
 }
 
 // The sum is compared with what the ranks' `send` hold, whatever they should hold.
