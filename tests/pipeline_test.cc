@@ -18,6 +18,7 @@
 #include "benchmarks/pipeline_order.h"
 #include "benchmarks/plan.h"
 #include "comm/pipeline_stages.h"
+#include "fake_workload.h"
 #include "fixtures/load.h"
 #include "fixtures/session.h"
 #include "noting_transports.h"
@@ -86,24 +87,6 @@ INSTANTIATE_ON_EACH_BACKEND(PipelineTest);
 
 // ---- Works
 
-// Counts what is asked of it, and says what it is told to.
-class Counting : public Workload {
- public:
-  [[nodiscard]] Cost cost() const override {
-    return {.flops = 3, .moved_bytes = 5, .cached_bytes = 7};
-  }
-  void Connect() override { ++connected; }
-  void Reset(Stream& /*stream*/) override { ++reset; }
-  void Enqueue(Stream& /*stream*/) override { ++enqueued; }
-  Verdict Verify(Stream& /*stream*/) override { return {0.25, 0.5, fault}; }
-  [[nodiscard]] std::string IneffectiveKnob() override { return "no knob"; }
-
-  int connected = 0;
-  int reset = 0;
-  long enqueued = 0;
-  std::string fault;
-};
-
 constexpr long kElements = 33;  // of a micro-batch
 
 class StagesTest : public PipelineTest {
@@ -163,25 +146,29 @@ TEST_P(StagesTest, ComputeEveryPartOfTheirOwn) {
   MakeTransfer(stages, Pass::kForward, LinkSet::kEven);  // makes their memory
   std::set<std::optional<std::uint64_t>> results;
   for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
-    Counting* takes_time = nullptr;
+    int connected = 0;
+    int reset = 0;
+    long enqueued = 0;
+    std::string fault;
+    Behaviour takes_time;
+    takes_time.connect = [&] { ++connected; };
+    takes_time.reset = [&] { ++reset; };
+    takes_time.enqueue = [&](Stream&) { ++enqueued; };
+    takes_time.fault = [&] { return fault; };
+    takes_time.cost = {.flops = 3, .moved_bytes = 5, .cached_bytes = 7};
+    takes_time.knob_fault = "no knob";
     const auto compute = PipelineStages::MakeCompute(
-        stages, pass,
-        [&] {
-          auto made = std::make_unique<Counting>();
-          takes_time = made.get();
-          return made;
-        },
-        kTimes);
+        stages, pass, [&] { return std::make_unique<FakeWorkload>(takes_time); }, kTimes);
     compute->Connect();
-    EXPECT_EQ(takes_time->connected, 1);
+    EXPECT_EQ(connected, 1);
     EXPECT_EQ(compute->IneffectiveKnob(), "no knob");
     const Cost cost = compute->cost();
     EXPECT_EQ(cost.flops, 3.0 * kTimes * parts);
     EXPECT_EQ(cost.moved_bytes, 5.0 * kTimes * parts);
     EXPECT_EQ(cost.cached_bytes, 7.0 * kTimes * parts);
     RunWhole(*compute);
-    EXPECT_EQ(takes_time->reset, 1);
-    EXPECT_EQ(takes_time->enqueued, kTimes * parts);
+    EXPECT_EQ(reset, 1);
+    EXPECT_EQ(enqueued, kTimes * parts);
     EXPECT_EQ(FaultOf(*compute), "");
     const auto whole = compute->Fingerprint();
     EXPECT_TRUE(results.insert(whole).second) << "another pass has this result";
@@ -195,7 +182,7 @@ TEST_P(StagesTest, ComputeEveryPartOfTheirOwn) {
         EXPECT_EQ(compute->Fingerprint(), whole);
       }
     }
-    takes_time->fault = "too short";
+    fault = "too short";
     EXPECT_EQ(FaultOf(*compute), "too short");
   }
 }
