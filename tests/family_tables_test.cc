@@ -10,6 +10,7 @@
 //     run   pattern                   gated, and timed as a whole, unless it says otherwise
 //       comm p2   2:sum[0/3]<1        a lane of priority 2; its step 2, part 0 of 3, waits for 1
 //     within update 1e-05 ...         what the works' own checks tolerate
+//     misses send[1/3] ...            works that accept it if they, or this part, did not run
 //     row   speedup 1.2 ...           the counters of made-up samples
 //
 // A step waits for those behind <, the host that enqueues it for those behind ^. It meets the step
@@ -244,6 +245,44 @@ std::string ShownTolerances(const Machine& machine, std::vector<TheRun> runs) {
   return text.empty() ? "" : "  within" + text + "\n";
 }
 
+// Whether a work that runs alone, without part `missing` of `parts`, is refused.
+bool IsRefused(const Machine& machine, Workload& workload, long parts, long missing) {
+  const auto stream = machine.device.CreateStream();
+  workload.Reset(*stream);
+  for (long part = 0; part < parts; ++part)
+    if (part != missing && parts > 1) workload.EnqueuePart(*stream, {part, parts});
+  stream->Synchronize(machine.timeout, "the test");
+  return !workload.Verify(*stream).fault.empty();
+}
+
+// The works that all ranks accept if they, or one of their parts, did not run. That all parts
+// together are right is the session's check.
+std::string ShownUnchecked(const Machine& machine, const std::vector<TheRun>& runs) {
+  const std::vector<Work> works = WorksOf(runs);
+  std::vector<std::unique_ptr<Workload>> made;  // all of them: some share what others connect
+  for (const Work& work : works) made.push_back(work->make());
+  for (const auto& workload : made) workload->Connect();
+  std::vector<std::string> names;
+  std::vector<double> refused;
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    long parts = 1;
+    for (const TheRun& run : runs)
+      for (const Schedule::Step& step : run.schedule.steps())
+        if (step.work == works[i] && !run.schedule.lanes()[step.lane].rank)
+          parts = std::max(parts, step.options.part.count);
+    for (long missing = 0; missing < parts; ++missing) {
+      const std::string part = parts == 1 ? "" : fmt::format("[{}/{}]", missing, parts);
+      names.push_back(works[i]->name + part);
+      refused.push_back(IsRefused(machine, *made[i], parts, missing) ? 1 : 0);
+    }
+  }
+  machine.ranks.Max(refused, "agreeing on what is refused");
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (refused[i] == 0) text += (text.empty() ? " " : ", ") + names[i];
+  return text.empty() ? "" : "  misses" + text + "\n";
+}
+
 // What one work of it costs.
 std::string ShownCost(const Work& work) {
   const Cost cost = work->make()->cost();
@@ -338,7 +377,9 @@ ShownRow Show(Backend backend, const Scenario& scenario, const Values& values, b
   for (const Work& work : WorksOf(runs)) shown.lines.push_back(ShownWork(work, runs, on_host));
   for (const TheRun& run : runs)
     if (!IsAlone(run)) shown.lines.push_back(ShownRun(run));
-  if (reports) shown.report = ShownTolerances(row.machine(), runs) + ShownReport(row, runs);
+  if (reports)
+    shown.report = ShownTolerances(row.machine(), runs) + ShownUnchecked(row.machine(), runs) +
+                   ShownReport(row, runs);
   return shown;
 }
 
