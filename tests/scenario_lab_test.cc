@@ -124,8 +124,9 @@ Timings Slowed(double sm, double sm_l2, double sm_hbm) {
 class AttributionReport : public ScenarioReport {
  public:
   explicit AttributionReport(const std::string& pair = "AllGather+StreamKernel",
-                             const Values& values = {})
-      : ScenarioReport("Lab/Attribution/" + pair, values, PosingDevice::H200()) {
+                             const Values& values = {},
+                             std::unique_ptr<PosingDevice> device = PosingDevice::H200())
+      : ScenarioReport("Lab/Attribution/" + pair, values, std::move(device)) {
     Observes("clock_alone", 1.8);
     Observes("clock_beside", 1.8);
   }
@@ -211,15 +212,71 @@ TEST(Attribution, ExplainsNothingWithoutASlowdown) {
   EXPECT_NE(row.reason.find("the computation is bound by "), std::string::npos) << row.reason;
 }
 
+TEST(Attribution, ExplainsASlowdownOfTenPercent) {
+  Timings timings = Slowed(4, 4, 4);
+  timings["overlap"] = Ran({{"comp", {0, 4.4}}, {"comm", {0, 3}}});
+  EXPECT_TRUE(AttributionReport().Report(timings).counters.contains("by_sm"));
+}
+
+// Their lanes, with what leads and what is limited.
+TEST(Attribution, RunsEachStandInAndTheProbeBesideTheComputation) {
+  std::string text;
+  for (const auto& run : AttributionReport().runs()) {
+    text += run.name + ":";
+    for (std::size_t lane = 0; lane < run.schedule.lanes().size(); ++lane) {
+      const Schedule::Lane& one = run.schedule.lanes()[lane];
+      text += (run.schedule.leader == lane ? " *" : " ") + one.name;
+      if (one.sms > 0) text += "/" + std::to_string(one.sms);
+      text += "(" + run.schedule.steps().at(lane).work->name + ")";
+    }
+    text += "\n";
+  }
+  EXPECT_EQ(text,
+            "comp: COMP(comp)\n"
+            "comm: COMM(comm)\n"
+            "sm: COMM(sm) *COMP(comp)\n"
+            "sm_l2: COMM(sm_l2) *COMP(comp)\n"
+            "sm_hbm: COMM(sm_hbm) *COMP(comp)\n"
+            "clock_alone: COMP(comp) *probe(clock_alone)\n"
+            "clock_beside: COMM(comm) COMP(comp) *probe(clock_beside)\n"
+            "half: COMP/64(comp)\n"
+            "overlap: COMM(comm) *COMP(comp)\n");
+}
+
+TEST(Attribution, LeavesTheSmsToItself) {
+  EXPECT_EQ(AttributionReport("AllGather+StreamKernel", {{"comp_sms", "8"}}).excluded(),
+            "comp_sms must be 0: attribution sets it itself");
+  EXPECT_EQ(AttributionReport().excluded().find("comp_sms"), std::string::npos);
+}
+
 TEST(Attribution, SaysWhatBoundsEachSideAlone) {
-  const auto reason = [](const Cost& comp, double half_ms, double bus_GBps) {
-    AttributionReport row;
+  const auto reason_on = [](std::unique_ptr<PosingDevice> device, const Cost& comp, double half_ms,
+                            const Cost& comm) {
+    AttributionReport row("AllGather+StreamKernel", {}, std::move(device));
     row.Costs("comp", comp);
-    row.Costs("comm", CarryingBytes(bus_GBps * 1e6 * 3));
+    row.Costs("comm", comm);
     Timings timings = Slowed(4, 4, 4);
     timings["half"] = Took(half_ms);
     return row.Report(timings).reason;
   };
+  const auto reason = [&](const Cost& comp, double half_ms, double bus_GBps) {
+    return reason_on(PosingDevice::H200(), comp, half_ms, CarryingBytes(bus_GBps * 1e6 * 3));
+  };
+  const auto of_comm = [&](const Cost& comm) {
+    const std::string text = reason_on(PosingDevice::H200(), {}, 8, comm);
+    return text.substr(text.find(" and "));
+  };
+  EXPECT_EQ(of_comm({.copied_bytes = 1}), " and the communication by the link");
+  EXPECT_EQ(of_comm({}), " and the communication by an unknown limit");
+  EXPECT_EQ(reason_on(PosingDevice::WithoutRates(), {.moved_bytes = 1e9}, 8, CarryingBytes(1e9)),
+            "alone, the computation is bound by an unknown limit and the communication by an "
+            "unknown limit");
+  EXPECT_EQ(reason({}, 6.4, 225), reason({}, 8, 300)) << "at the limits";
+  EXPECT_EQ(reason({.moved_bytes = 0.6 * 4800 / 1e-6 * 4}, 8, 300),
+            reason({.moved_bytes = 1e12}, 8, 300));
+  EXPECT_EQ(reason({.cached_bytes = 0.6 * 4800 / 1e-6 * 4}, 8, 300),
+            reason({.cached_bytes = 1e12}, 8, 300));
+  EXPECT_EQ(reason({.moved_bytes = 11e9, .cached_bytes = 11e9}, 6, 200), reason({}, 5, 100));
   const Cost moving{.moved_bytes = 4000e6 * 4};
   const Cost caching{.cached_bytes = 9000e6 * 4};
   EXPECT_EQ(reason({}, 8, 300),
@@ -240,6 +297,9 @@ TEST(AttributionControl, FailsUnlessItsCauseIsFound) {
   const Reported found = control.Report(Slowed(6.1, 6.1, 6.1));
   EXPECT_EQ(found.state, RowState::kControl);
   EXPECT_EQ(found.reason, "by_sm of 1 found: 1.05");
+  EXPECT_EQ(control.Report(Slowed(5.81, 5.81, 5.81)).state, RowState::kControl);
+  EXPECT_EQ(control.Report(Slowed(5.7, 6, 6)).state, RowState::kInvalid);
+  EXPECT_EQ(control.Report(Slowed(6.3, 6, 6)).state, RowState::kInvalid);
   const Reported missed = control.Report(Slowed(5, 6, 6));
   EXPECT_EQ(missed.state, RowState::kInvalid);
   EXPECT_EQ(missed.reason, "by_sm of 1 found: 0.50");

@@ -54,6 +54,12 @@ class PosingDevice : public ForwardingDevice {
     device->info_.multiprocessors = multiprocessors;
     return device;
   }
+  // An H200 whose bandwidths nobody knows.
+  static std::unique_ptr<PosingDevice> WithoutRates() {
+    auto device = H200();
+    device->info_.memory_GBps = device->info_.link_GBps = 0;
+    return device;
+  }
   // The host device, if its streams had priorities.
   static std::unique_ptr<PosingDevice> WithPriorities(int priorities) {
     auto device = std::make_unique<PosingDevice>();
