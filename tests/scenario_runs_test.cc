@@ -346,6 +346,45 @@ std::vector<ExcludedRow> RowsOnTheHost() {
       {"Pp/Interleaved/Delay",
        {{"microbatches", "5"}},
        ranks == 1 ? "" : fmt::format("microbatches must be a multiple of the {} ranks", ranks)},
+      {"Pp/Interleaved/Gemm", {{"layers", "4"}}, ""},
+      {"Tp/ColumnParallel",
+       {{"chunks", "3"}, {"tokens", "12"}},
+       ranks == 1 ? "" : fmt::format("chunks must be 1 or a multiple of the {} ranks", ranks)},
+      {"Tp/ColumnParallel", {{"chunks", "4"}, {"tokens", "12"}}, ""},
+      {"Tp/RowParallel",
+       {{"reduce", "scatter"}, {"chunks", "2"}, {"tokens", "13"}},
+       "tokens must be a multiple of chunks and ranks"},
+      {"Tp/RowParallel",
+       {{"reduce", "all"}, {"chunks", "2"}, {"tokens", "13"}},
+       "tokens must be a multiple of chunks"},
+      {"Tp/RowParallel", {{"reduce", "all"}, {"chunks", "1"}, {"tokens", "13"}}, ""},
+      {"Tp/Block/Forward",
+       {{"sequences", "3"}, {"microbatches", "2"}},
+       "sequences must be a multiple of microbatches"},
+      {"Tp/Block/Forward",
+       {{"sequences", "4"}, {"microbatches", "2"}, {"tokens", "66"}},
+       "tokens must be a multiple of sequences"},
+      {"Tp/Block/Forward", {{"sequences", "4"}, {"microbatches", "2"}, {"tokens", "68"}}, ""},
+      {"Moe/DispatchCombine", {{"hidden", "24"}}, "hidden must be a multiple of 16"},
+      {"Moe/DispatchCombine", {{"experts", "4"}, {"topk", "5"}}, "topk must be at most experts"},
+      {"Moe/DispatchCombine", {{"experts", "4"}, {"topk", "4"}}, ""},
+      {"Moe/DispatchCombine",
+       {{"tokens", "33"}, {"microbatches", "2"}},
+       "tokens must be a multiple of microbatches"},
+      {"Moe/DispatchCombine",
+       {{"tokens", "4M"}, {"experts", "8"}, {"topk", "8"}},
+       "tokens x topk x ranks must be at most 16777216"},
+      {"Fsdp/Prefetch", {{"width", "24"}}, "width must be a multiple of 16"},
+      {"Fsdp/Prefetch", {{"layers", "3"}, {"prefetch", "3"}}, "prefetch must be less than layers"},
+      {"Fsdp/Prefetch", {{"layers", "3"}, {"prefetch", "2"}}, ""},
+      {"Softmax/Fused",
+       {{"columns", "262144"}, {"matrix_bytes", "512K"}, {"precision", "fp32"}},
+       "matrix_bytes must hold at least one row of columns"},
+      {"Comm/AllReduce", {{"bytes", "6"}}, "bytes must be a multiple of ranks x element size"},
+      {"Comm/AllReduce", {{"type", "float16"}}, "MPI does not support float16"},
+      {"Comm/AllReduce", {{"type", "float64"}, {"place", "in"}}, ""},
+      {"Comm/AllToAll", {{"place", "in"}}, "MPI does not support this collective in place"},
+      {"Comm/ReduceScatter", {{"place", "in"}}, "MPI does not support this collective in place"},
       {"Copy/Sequential", {{"memory", "pageable"}}, alike},
       {"Copy/Pipelined", {{"memory", "pageable"}}, alike},
       {"Copy/ComputeTransfer", {{"memory", "registered"}}, alike},
@@ -356,33 +395,75 @@ std::vector<ExcludedRow> RowsOnTheHost() {
 
 std::vector<ExcludedRow> RowsOnAnH200() {
   const std::string few = "sm_target must be below the GPU's 132 SMs";
-  return {{"Copy/Fragmented", {{"call", "graph"}}, ""},
-          {"Copy/Fragmented", {{"call", "batch"}}, ""},
-          {"Launch/Pieces", {{"call", "graph"}}, ""},
-          {"Ddp/Buckets", {{"sm_target", "132"}}, few},
-          {"Fsdp/Prefetch", {{"sm_target", "132"}}, few},
-          {"Moe/DispatchCombine", {{"sm_target", "132"}}, few},
-          {"Tp/Block/Forward", {{"sm_target", "132"}}, few},
-          {"Layers/DoubleBuffer", {{"sm_target", "132"}}, few},
-          {"Ddp/Batch/AllReduce", {{"sm_target", "132"}}, few},
-          {"Copy/Pipelined", {{"memory", "pageable"}}, ""},
-          {"Ddp/Batch/AllReduce",
-           {{"batch", "grouped"}, {"transport", "nccl_sym"}},
-           "nccl_sym does not support grouped calls; use nccl"},
-          {"Ddp/Batch/AllReduce",
-           {{"batch", "single"}, {"transport", "copy"}},
-           "transport:copy supports at most 10 tensors"},
-          {"Pp/GPipe/Delay",
-           {{"transport", "sm_store"}},
-           "sm_store does not support transfers between two ranks; use nccl or copy"}};
+  return {
+      {"Copy/Fragmented", {{"call", "graph"}}, ""},
+      {"Copy/Fragmented", {{"call", "batch"}}, ""},
+      {"Launch/Pieces", {{"call", "graph"}}, ""},
+      {"Ddp/Buckets", {{"sm_target", "132"}}, few},
+      {"Fsdp/Prefetch", {{"sm_target", "132"}}, few},
+      {"Moe/DispatchCombine", {{"sm_target", "132"}}, few},
+      {"Tp/Block/Forward", {{"sm_target", "132"}}, few},
+      {"Layers/DoubleBuffer", {{"sm_target", "132"}}, few},
+      {"Ddp/Batch/AllReduce", {{"sm_target", "132"}}, few},
+      {"Copy/Pipelined", {{"memory", "pageable"}}, ""},
+      {"Ddp/Batch/AllReduce",
+       {{"batch", "grouped"}, {"transport", "nccl_sym"}},
+       "nccl_sym does not support grouped calls; use nccl"},
+      {"Ddp/Batch/AllReduce",
+       {{"batch", "single"}, {"transport", "copy"}},
+       "transport:copy supports at most 10 tensors"},
+      {"Ddp/Batch/AllReduce", {{"batch", "single"}, {"transport", "nccl"}, {"tensors", "11"}}, ""},
+      {"Tp/Block/Forward",
+       {{"sequences", "4"}, {"microbatches", "2"}, {"tokens", "400"}},
+       "sequences of 100 tokens are not a multiple of 128"},
+      {"Comm/AllReduce", {{"type", "float16"}}, ""},
+      {"Comm/ReduceScatter", {{"place", "in"}}, ""},
+      {"Comm/AllToAll", {{"place", "in"}}, "NCCL does not support this collective in place"},
+      {"Pp/GPipe/Delay",
+       {{"transport", "sm_store"}},
+       "sm_store does not support transfers between two ranks; use nccl or copy"}};
 }
 
 TEST(ExcludedRows, SayWhyTheyDoNotExist) {
   for (const auto& [scenario, values, reason] : RowsOnTheHost())
-    EXPECT_EQ(ScenarioReport(scenario, values).excluded(), reason) << scenario;
+    EXPECT_EQ(ScenarioReport(scenario, values).excluded(), reason)
+        << scenario << testing::PrintToString(values);
   for (const auto& [scenario, values, reason] : RowsOnAnH200())
     EXPECT_EQ(ScenarioReport(scenario, values, PosingDevice::H200()).excluded(), reason)
-        << scenario;
+        << scenario << testing::PrintToString(values);
+}
+
+// NCCL's symmetric kernels need multiples of 4K, in two buffers.
+TEST(ExcludedRows, HaveTheBytesOfTheirCollectives) {
+  struct {
+    const char* scenario;
+    Values values;
+    long bytes;
+    bool in_place;
+  } const rows[] = {
+      {"Ddp/Buckets", {{"width", "48"}}, 48 * 48 * 2, true},
+      {"Ddp/Buckets", {{"width", "64"}}, 64 * 64 * 2, true},
+      {"Fsdp/Prefetch", {{"width", "48"}}, 48 * 48 * 2, false},
+      {"Fsdp/Prefetch", {{"width", "64"}}, 64 * 64 * 2, false},
+      {"Layers/DoubleBuffer", {{"tokens", "64"}, {"width", "48"}}, 64 * 48 * 2, false},
+      {"Layers/DoubleBuffer", {{"tokens", "128"}, {"width", "48"}}, 128 * 48 * 2, false},
+      {"Tp/RowParallel",
+       {{"reduce", "all"}, {"model", "small"}, {"tokens", "16"}, {"chunks", "2"}},
+       16 / 2 * 256 * 2,
+       true},
+      {"Tp/RowParallel",
+       {{"reduce", "all"}, {"model", "small"}, {"tokens", "16"}, {"chunks", "4"}},
+       16 / 4 * 256 * 2,
+       true}};
+  for (const auto& [scenario, values, bytes, in_place] : rows) {
+    Values symmetric = values;
+    symmetric["transport"] = "nccl_sym";
+    const std::string why = ScenarioReport(scenario, symmetric, PosingDevice::H200()).excluded();
+    EXPECT_EQ(why == "nccl_sym needs bytes to be a multiple of 4K", bytes % 4096 != 0)
+        << scenario << " of " << bytes << ": " << why;
+    EXPECT_EQ(why == "nccl_sym needs two buffers (place:out)", in_place && bytes % 4096 == 0)
+        << scenario << " of " << bytes << ": " << why;
+  }
 }
 
 // A gate must not hold what the host waits for.
