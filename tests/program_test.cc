@@ -1,15 +1,18 @@
-// The program from its arguments to its exit status, as one process: what it answers, refuses and
-// measures, and what its hooks get. tests/cli has several ranks.
+// The program from its arguments to its exit status, as one process and as two ranks: what it
+// answers, refuses and measures, and what its hooks get.
 #include "program/program.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -223,6 +226,76 @@ TEST(Program, GivesItsSigns) {
   unsetenv("OVERLAPBENCH_SIGNS");
 }
 
+// ---- As two ranks
+
+// The lines of the suite when mpirun starts a rank with each of these flags.
+EndedProgram EndedRanks(const std::vector<std::string>& first,
+                        const std::vector<std::string>& second) {
+  const std::string self = fs::read_symlink("/proc/self/exe");
+  std::vector<std::string> command = {"mpirun"};
+  for (const auto& flags : {first, second}) {
+    if (command.size() > 1) command.emplace_back(":");
+    command.insert(command.end(), {"-n", "1", self, "--as-a-rank", "--backend=host"});
+    command.insert(command.end(), flags.begin(), flags.end());
+  }
+  Child child([&] {
+    std::vector<char*> words;
+    for (std::string& word : command) words.push_back(word.data());
+    words.push_back(nullptr);
+    return execvp(words[0], words.data());
+  });
+  EndedProgram program{child.End(std::chrono::seconds(60)), child.Out(), ""};
+  std::istringstream lines(child.Err());
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("overlapbench: ")) program.err += line.substr(14) + "\n";
+  return program;
+}
+
+TEST(ProgramOnTwoRanks, MeasuresAndIsSilentOnTheSecond) {
+  const EndedProgram program = EndedRanks(kDelay, kDelay);
+  EXPECT_EQ(program.status, 0);
+  EXPECT_EQ(program.err, "");
+  const Json document = JsonReader::Read(program.out);
+  EXPECT_EQ(document.At("context").At("ranks").text, "2");
+  EXPECT_EQ(document.At("benchmarks").items.size(), 1U);
+}
+
+TEST(ProgramOnTwoRanks, ComparesTheirFlags) {
+  const std::string differ = "the ranks were not given the same flags: rank 0: '";
+  const std::string ends = "; start all ranks with the same flags and environment\n";
+  const std::string cpu = "--backend=host --budget_ms=";
+  EndedProgram program = EndedRanks({"--budget_ms=1"}, {"--budget_ms=2", "--mine"});
+  EXPECT_EQ(program.status, 1);
+  EXPECT_EQ(program.err, differ + cpu + "1', rank 1: '" + cpu + "2'" + ends);
+  program = EndedRanks({}, {"--no-such-flag"});
+  EXPECT_EQ(program.status, 1);
+  EXPECT_EQ(program.err, differ +
+                             "--backend=host', rank 1: 'unknown flag '--no-such-flag'; "
+                             "--help lists the flags'" +
+                             ends);
+  const std::string longest = "--benchmark_filter=" + std::string(500, 'x');
+  program = EndedRanks({longest + "1"}, {longest + "2"});
+  EXPECT_TRUE(program.err.ends_with("', which differ further on" + ends)) << program.err;
+}
+
+// One line, and the same status from all.
+TEST(ProgramOnTwoRanks, RefuseTogether) {
+  EndedProgram program = EndedRanks({"--no-such-flag"}, {"--no-such-flag"});
+  EXPECT_EQ(program.status, 2);
+  EXPECT_EQ(program.err, "unknown flag '--no-such-flag'; --help lists the flags\n");
+  program = EndedRanks({"--benchmark_filter=^Nothing"}, {"--benchmark_filter=^Nothing"});
+  EXPECT_EQ(program.status, 2);
+  EXPECT_EQ(std::ranges::count(program.err, '\n'), 1) << program.err;
+}
+
+// The other rank waits for it.
+TEST(ProgramOnTwoRanks, AnErrorOfOneEndsBoth) {
+  const EndedProgram program = EndedRanks({}, {"--throw"});
+  EXPECT_EQ(program.status, 1);
+  EXPECT_TRUE(program.err.starts_with("no such thing [rank 1 of 2, ")) << program.err;
+  EXPECT_EQ(std::ranges::count(program.err, '\n'), 1) << program.err;
+}
+
 // ---- As the launcher
 
 class LauncherProgramTest : public testing::Test {
@@ -269,3 +342,12 @@ TEST_F(LauncherProgramTest, RefusesBadUsageItself) {
 
 }  // namespace
 }  // namespace overlapbench
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--as-a-rank") {
+    overlapbench::SayingHooks hooks;
+    return overlapbench::RunProgram(argc - 1, argv + 1, hooks);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
