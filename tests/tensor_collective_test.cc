@@ -219,15 +219,6 @@ TEST_P(TensorCollectiveTest, PoisonsWritesAndChecksItsRows) {
   }
 }
 
-// Rows that do not fit, and calls that parts would divide.
-TEST_P(TensorCollectiveTest, RefusesUnequalParts) {
-  const TensorCall call{Operation::kAllReduce, MakeRows(6), MakeRows(6)};
-  const auto one = MakeCollective({call});
-  EXPECT_THROW(one->EnqueuePart(stream(), {0, 4}), Error);
-  const auto two = MakeCollective({call, call});
-  EXPECT_THROW(two->EnqueuePart(stream(), {0, 3}), Error);
-}
-
 // One scratch memory, as large as the call that needs most.
 TEST_P(TensorCollectiveTest, CallsShareTheirScratchMemory) {
   const TensorCall few{Operation::kAllReduce, MakeRows(8), MakeRows(8), 0, 0, 2};

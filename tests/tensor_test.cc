@@ -253,14 +253,6 @@ TEST_P(TensorTest, AProductAddsItsAddend) {
   }
 }
 
-TEST_P(TensorTest, RefusesPartsThatDoNotDivideTheRows) {
-  const auto linear = MakeLinear(machine(), {{.a = Make({.rows = 32, .columns = 16}),
-                                              .w = Make({.rows = 16, .columns = 16}),
-                                              .d = Make({.rows = 32, .columns = 16})}});
-  const auto stream = device().CreateStream();
-  EXPECT_THROW(linear->EnqueuePart(*stream, {0, 5}), Error);
-}
-
 // Row 0 is the sum of row 1 and the first of two more rows; row 1 is the sum of row 0 twice. Rows
 // 2, none and 0 are copied.
 TEST_P(TensorTest, RowsAreCopiedAndSummedInEveryElementType) {

@@ -129,19 +129,6 @@ TEST(ShardedSteps, MustMatchThePlainFormsResultOnTwoRanks) {
             TestRanks().size() == 2 ? RowState::kInvalid : RowState::kOk);
 }
 
-TEST(ShardedSteps, GiveTheReasonForExcludedCombinations) {
-  const auto excluded = [](const Values& values) {
-    Values all = Sharded("1");
-    for (const auto& [axis, value] : values) all[axis] = value;
-    return ScenarioReport("Fsdp/Prefetch", all).excluded();
-  };
-  EXPECT_EQ(excluded({}), "");
-  EXPECT_EQ(excluded({{"width", "40"}}), "width must be a multiple of 16");
-  EXPECT_EQ(excluded({{"prefetch", "4"}}), "prefetch must be less than layers");
-  EXPECT_EQ(excluded({{"comm_priority", "2"}}), "");
-  EXPECT_EQ(excluded({{"comm_priority", "3"}}), "comm_priority must be from 0 to 2");
-}
-
 // ---- Sizes of tensor-parallel layers
 
 // The memory of the row's own run, in float32 elements.
@@ -301,15 +288,6 @@ TEST(BlockSteps, RunBesideTheSumsOfGradients) {
   EXPECT_DOUBLE_EQ(bound_ms("2"), computation_ms) << "no sum is exposed";
 }
 
-TEST(BlockSteps, GiveTheReasonForExcludedCombinations) {
-  const auto excluded = [](const Values& values) {
-    return ScenarioReport("Tp/Block/Forward", values).excluded();
-  };
-  EXPECT_EQ(excluded({}), "");
-  EXPECT_EQ(excluded({{"microbatches", "4"}}), "sequences must be a multiple of microbatches");
-  EXPECT_EQ(excluded({{"tokens", "127"}}), "tokens must be a multiple of sequences");
-}
-
 // ---- Pp
 
 TEST(PipelineStages, AreAsManyAsTheRanksHold) {
@@ -402,22 +380,6 @@ TEST(MixedSteps, MustMatchThePlainFormUnlessALibraryMayTakeAnotherKernel) {
   EXPECT_EQ(state("2", std::make_unique<PosingDevice>()), RowState::kInvalid);
   EXPECT_EQ(state("2", PosingDevice::H200()), RowState::kOk);
   EXPECT_EQ(state("1", PosingDevice::H200()), RowState::kInvalid) << "of as many rows";
-}
-
-TEST(MixedSteps, GiveTheReasonForExcludedCombinations) {
-  const auto excluded = [](const Values& values) {
-    return ScenarioReport("Moe/DispatchCombine", Mixed(values)).excluded();
-  };
-  EXPECT_EQ(excluded({}), "");
-  EXPECT_EQ(excluded({{"hidden", "40"}}), "hidden must be a multiple of 16");
-  EXPECT_EQ(excluded({{"topk", "9"}}), "topk must be at most experts");
-  EXPECT_EQ(excluded({{"microbatches", "3"}}), "tokens must be a multiple of microbatches");
-  EXPECT_EQ(excluded({{"experts", "7"}}),
-            TestRanks().size() == 1 ? "" : "experts:7 must be a multiple of the 2 ranks");
-  ScenarioReport on_gpus("Moe/DispatchCombine", Mixed({{"transport", "nccl_ce"}}),
-                         PosingDevice::H200());
-  EXPECT_EQ(on_gpus.excluded(),
-            "nccl_ce also moves the part that stays on its rank (ncclAlltoAll): use nccl or copy");
 }
 
 }  // namespace
