@@ -29,8 +29,6 @@ namespace {
 
 constexpr int kDim = kAttentionDim;
 
-float Scale() { return 1.0F / std::sqrt(static_cast<float>(kDim)); }
-
 #ifdef __CUDACC__
 static_assert(attention::kQueries == kAttentionTokens);
 
@@ -42,7 +40,7 @@ void LaunchAttention(Stream& stream, const AttentionProblem& problem) {
                                   static_cast<__nv_bfloat16*>(problem.results),
                                   problem.heads,
                                   problem.sequence,
-                                  softmax::kLog2E * Scale(),
+                                  softmax::kLog2E * AttentionScale(),
                                   problem.inputs,
                                   problem.output};
   const auto blocks = static_cast<unsigned>(problem.rows() / kAttentionTokens);
@@ -58,18 +56,16 @@ void LaunchAttention(Stream& /*stream*/, const AttentionProblem& /*problem*/) {
 
 // Computes row number `row` of the result. `weights` has room for one float per token.
 void AttendRow(const AttentionProblem& problem, long row, std::vector<float>& weights) {
-  const long head = row / problem.sequence % problem.heads;
-  const long first = row / problem.sequence / problem.heads * problem.sequence;
-  const auto at = [&](const void* data, long token, int i) {
+  const auto [first, query, head] = HeadRowOf(problem, row);
+  const auto at = [&, head = head](const void* data, long token, int i) {
     return LoadFloat(data, problem.inputs.At(token, head) + i, problem.element);
   };
-  const long query = first + row % problem.sequence;
   float max = -HUGE_VALF;
   for (long token = 0; token < problem.sequence; ++token) {
     float score = 0;
     for (int i = 0; i < kDim; ++i)
       score += at(problem.queries, query, i) * at(problem.keys, first + token, i);
-    weights[token] = score * Scale();
+    weights[token] = score * AttentionScale();
     max = std::max(max, weights[token]);
   }
   float sum = 0;

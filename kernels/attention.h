@@ -5,6 +5,8 @@
 // head separately, or all heads of a token in one row, as products leave them.
 #pragma once
 
+#include <cmath>
+
 #include "device/device.h"
 #include "kernels/attention_oracle.h"
 #include "workload/element.h"
@@ -36,6 +38,20 @@ struct AttentionProblem {
 
   [[nodiscard]] long rows() const { return sequences * heads * sequence; }
 };
+
+// A row of one head: of the token `token`, in the sequence that begins with `first`.
+struct HeadRow {
+  long first = 0;
+  long token = 0;
+  long head = 0;
+};
+inline HeadRow HeadRowOf(const AttentionProblem& attention, long row) {
+  const long first = row / attention.sequence / attention.heads * attention.sequence;
+  return {first, first + row % attention.sequence, row / attention.sequence % attention.heads};
+}
+
+// What a dot product of a query and a key is multiplied by.
+inline float AttentionScale() { return 1.0F / std::sqrt(static_cast<float>(kAttentionDim)); }
 
 constexpr long kAttentionTokens = 128;  // for each block on a GPU
 

@@ -14,10 +14,6 @@
 namespace overlapbench {
 namespace {
 
-constexpr int kHeadDim = kAttentionDim;
-
-float ScoreScale() { return 1.0F / std::sqrt(static_cast<float>(kHeadDim)); }
-
 #ifdef __CUDACC__
 static_assert(attention::kGradientsSharedBytes == kAttentionGradientsSharedBytes);
 
@@ -32,7 +28,7 @@ void LaunchLogSums(Stream& stream, const AttentionProblem& attention, float* log
       LogSumsKernel<<<BlocksOf(attention), attention::kThreads, attention::kLogSumsSharedBytes,
                       static_cast<cudaStream_t>(stream.native())>>>(
           {Bfloats(attention.queries), Bfloats(attention.keys), log_sums, attention.heads,
-           attention.sequence, ScoreScale(), attention.inputs});
+           attention.sequence, AttentionScale(), attention.inputs});
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -50,7 +46,7 @@ void LaunchGradients(Stream& stream, const AttentionGradients& problem) {
            static_cast<cudaStream_t>(stream.native())>>>(
             {own, other, problem.log_sums, problem.products, static_cast<__nv_bfloat16*>(of_scored),
              static_cast<__nv_bfloat16*>(of_weighted), forward.heads, forward.sequence,
-             ScoreScale(), forward.inputs});
+             AttentionScale(), forward.inputs});
     CUDA_CHECK(cudaGetLastError());
   };
   launch.template operator()<true>(of_queries, of_keys, problem.query_gradients, nullptr);
@@ -68,36 +64,25 @@ void LaunchGradients(Stream& /*stream*/, const AttentionGradients& /*problem*/) 
 
 // ---- The host backend: row by row, in float32
 
-// A row of one head: of the token `first + row % sequence` of its sequence.
-struct HeadRow {
-  long first = 0;
-  long token = 0;
-  long head = 0;
-};
-HeadRow HeadRowOf(const AttentionProblem& attention, long row) {
-  const long first = row / attention.sequence / attention.heads * attention.sequence;
-  return {first, first + row % attention.sequence, row / attention.sequence % attention.heads};
-}
-
-using Values = float[kHeadDim];
+using Values = float[kAttentionDim];
 
 void LoadRow(const void* data, Element element, long first, Values& values) {
-  for (int i = 0; i < kHeadDim; ++i) values[i] = LoadFloat(data, first + i, element);
+  for (int i = 0; i < kAttentionDim; ++i) values[i] = LoadFloat(data, first + i, element);
 }
 
 void StoreRow(void* data, Element element, long first, const Values& values) {
-  for (int i = 0; i < kHeadDim; ++i) StoreRounded(data, first + i, element, values[i]);
+  for (int i = 0; i < kAttentionDim; ++i) StoreRounded(data, first + i, element, values[i]);
 }
 
 float Dot(const Values& left, const Values& right) {
   constexpr int kChains = 16;  // of additions that a core keeps in flight
   float sums[kChains] = {};
-  for (int i = 0; i < kHeadDim; ++i) sums[i % kChains] += left[i] * right[i];
+  for (int i = 0; i < kAttentionDim; ++i) sums[i % kChains] += left[i] * right[i];
   return std::accumulate(sums, sums + kChains, 0.0F);
 }
 
 void AddScaled(float factor, const Values& values, Values& sums) {
-  for (int i = 0; i < kHeadDim; ++i) sums[i] += factor * values[i];
+  for (int i = 0; i < kAttentionDim; ++i) sums[i] += factor * values[i];
 }
 
 void SumRow(const AttentionProblem& attention, float* log_sums, long row,
@@ -108,7 +93,7 @@ void SumRow(const AttentionProblem& attention, float* log_sums, long row,
   LoadRow(attention.queries, attention.element, attention.inputs.At(token, head), query);
   for (long j = 0; j < attention.sequence; ++j) {
     LoadRow(attention.keys, attention.element, attention.inputs.At(first + j, head), key);
-    scores[j] = Dot(query, key) * ScoreScale();
+    scores[j] = Dot(query, key) * AttentionScale();
   }
   const float max = *std::ranges::max_element(scores);
   float sum = 0;
@@ -176,11 +161,11 @@ class HeadGradients {
     LoadRow(forward.values, forward.element, forward.inputs.At(token, head), row.value);
   }
   static float Probability(const QueryRow& query, const KeyRow& key) {
-    return std::exp(Dot(query.query, key.key) * ScoreScale() - query.log_sum);
+    return std::exp(Dot(query.query, key.key) * AttentionScale() - query.log_sum);
   }
   // ds
   static float OfScore(const QueryRow& query, const KeyRow& key, float probability) {
-    return probability * (Dot(query.result_gradient, key.value) - query.product) * ScoreScale();
+    return probability * (Dot(query.result_gradient, key.value) - query.product) * AttentionScale();
   }
   void Store(void* gradients, long token, long head, const Values& values) const {
     const AttentionProblem& forward = problem_.attention;
