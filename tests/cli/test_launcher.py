@@ -193,7 +193,7 @@ def interrupted(command: Sequence[str], delay: float) -> tuple[float, float, job
         return delay, time.monotonic() - sent, ended
 
 
-# With real ranks, four jobs at a time: they mostly wait. OVERLAPBENCH_INTERRUPTS says how many.
+# With real ranks, eight jobs at a time: they mostly wait. OVERLAPBENCH_INTERRUPTS says how many.
 @pytest.mark.alone
 def test_an_interrupt_at_any_moment_ends_it(launcher: "Launcher") -> None:
     count = int(os.environ.get("OVERLAPBENCH_INTERRUPTS", "100"))
@@ -203,7 +203,7 @@ def test_an_interrupt_at_any_moment_ends_it(launcher: "Launcher") -> None:
     command = bench(launcher, "--timeout_s=60", "--benchmark_filter=.")
     # Most within the start.
     delays = [moments.uniform(0, 5 if number % 5 == 0 else 1) for number in range(count)]
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(8) as pool:
         ends = list(pool.map(partial(interrupted, command), delays))
     for delay, seconds, ended in ends:
         where = f"seed {seed}, after {delay:.3f} s: {ended.stderr}"
