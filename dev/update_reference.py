@@ -87,7 +87,6 @@ MODULES = (
         ("measurement/torch_kernels.py",),
         ("gelu", "gelu_backward", "softmax", "grid_gemm", "KernelsError"),
     ),
-    Module("Operators of PyTorch", "torch_operators.", ("measurement/torch_operators.py",)),
     Module(
         "Reading results",
         "ob.",

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from overlapbench.cli import run
-
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
 
@@ -38,24 +36,7 @@ def test_checking_flags_says_nothing_of_good_ones(launcher: "Launcher") -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_completion_offers_every_flag(
-    launcher: "Launcher", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OVERLAPBENCH_BINARY", str(launcher.binary))
-    actions = run.make_parser("overlapbench run")._actions
-    offered = {flag for action in actions for flag in action.option_strings}
-    # Without the refused ones, and those that only a checkout has.
-    options = (ROOT / "fixtures/options.cc").read_text(encoding="utf-8")
-    taken = {*re.findall(r'^    \{"(--[\w-]+)", (?:true|false), "', options, re.MULTILINE)}
-    script = (ROOT / "bench").read_text(encoding="utf-8").partition("  while (($#)); do\n")[2]
-    cases = re.findall(r"^      (--[^)]+)\)", script.partition("    esac")[0], re.MULTILINE)
-    building = {"--build-dir", "--build-only", "--no-build", "--no-install", "--binary"}
-    taken |= {*re.findall(r"--[a-z][\w-]*", " ".join(cases))} - building
-    assert len(taken) > 40
-    assert offered == taken | {"-h"}
-
-
-def test_the_help_of_run_fits_a_terminal(launcher: "Launcher") -> None:
+def test_the_help_of_run_lists_every_flag_and_fits_a_terminal(launcher: "Launcher") -> None:
     done = subprocess.run(
         [sys.executable, "-m", "overlapbench", "run", "--help"],
         env=launcher.environment()
@@ -66,6 +47,16 @@ def test_the_help_of_run_fits_a_terminal(launcher: "Launcher") -> None:
     )
     assert "\nCounters:\n" in done.stdout
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    # Without the refused ones, and those that only a checkout has.
+    options = (ROOT / "fixtures/options.cc").read_text(encoding="utf-8")
+    taken = {*re.findall(r'^    \{"(--[\w-]+)", (?:true|false), "', options, re.MULTILINE)}
+    script = (ROOT / "bench").read_text(encoding="utf-8").partition("  while (($#)); do\n")[2]
+    cases = re.findall(r"^      (--[^)]+)\)", script.partition("    esac")[0], re.MULTILINE)
+    building = {"--build-dir", "--build-only", "--no-build", "--no-install", "--binary"}
+    taken |= {*re.findall(r"--[a-z][\w-]*", " ".join(cases))} - building
+    assert len(taken) > 40
+    offered = {*re.findall(r"^  (--[\w-]+)", done.stdout, re.MULTILINE)}
+    assert offered == taken | {"--help"}
 
 
 def test_the_examples_of_help_name_rows(launcher: "Launcher") -> None:

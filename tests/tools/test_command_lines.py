@@ -19,7 +19,7 @@ from overlapbench.output import ResultError
 Capture = pytest.CaptureFixture[str]
 USAGES = """
 compare [-h] [--base FILE [FILE ...]] [--new FILE [FILE ...]] [--across FIELD] [--max-floor PERCENT]
- [--floors FILE.toml] [--explain NAME] [--all] [--format {table,markdown,json,junit,github}]
+ [--floors FILE.toml] [--all] [--format {table,markdown,json,junit,github}]
  [--json] [-o FILE] [BASE.json NEW.json ...]
 gate [-h] ACTION ...
 gate run [-h] (--base COMMAND | --baseline DIR) --candidate COMMAND [--across FIELD]
@@ -32,7 +32,7 @@ tune [-h] [--command COMMAND] [--launches N] [--budget-minutes M] [--unit-ms MS]
  [--json] [-o FILE.json] [PAIR ...]
 chart [-h] -o DIR [--title TITLE] RESULT.json [RESULT.json ...]
 report [-h] -o FILE.html [--title TITLE] [--base FILE [FILE ...]]
- [--tuned FILE.json [FILE.json ...]] [--traces TRACE [TRACE ...]] [--across FIELD]
+ [--traces TRACE [TRACE ...]] [--across FIELD]
  [--max-floor PERCENT] [--floors FILE.toml] RESULT.json [RESULT.json ...]
 history [-h] ACTION ...
 history add [-h] [--database FILE] [--revision REVISION] RESULT.json [RESULT.json ...]
@@ -49,7 +49,6 @@ trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--rules FILE] [--
  [--json [FILE]] [-o FILE.json] FILE [FILE ...]
 timeline [-h] -o FILE [--title TITLE] [--beside] [--step N] [--window NAME] [--class PATTERN=CLASS]
  [--rules FILE] TRACE [TRACE ...]
-completion [-h] {bash,zsh,tcsh,fish,powershell}
 """
 
 
@@ -95,7 +94,7 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rule": [], "rules": []
     [
         (
             ["compare", "a", "b"],
-            {"files": ["a", "b"], "base": [], "new": [], "explain": None, **JUDGING, **SHOWN},
+            {"files": ["a", "b"], "base": [], "new": [], **JUDGING, **SHOWN},
         ),
         (
             ["gate", "run", "--base", "a", "--candidate", "b"],
@@ -119,7 +118,7 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rule": [], "rules": []
         (
             ["report", "a", "-o", "b"],
             {"results": ["a"], "output": Path("b"), "title": "What overlap costs", "base": []}
-            | {"tuned": [], "traces": [], **JUDGING},
+            | {"traces": [], **JUDGING},
         ),
         (
             ["history", "add", "a"],
@@ -139,7 +138,6 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rule": [], "rules": []
             ["timeline", "a", "-o", "b"],
             {"files": ["a"], "output": Path("b"), "title": "", "beside": False, **CHOICES},
         ),
-        (["completion", "zsh"], {"shell": "zsh"}),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )
@@ -160,21 +158,19 @@ def test_what_may_be_repeated_is_collected() -> None:
     assert [rule.kind.value for rule in given["rule"]] == ["COMM", "MEM"]
     assert given["rules"] == [Path("r"), Path("s")]
     assert (given["compare"], given["step"], given["window"]) == (["c", "d"], 4, "w")
-    given = parsed("report", "r", "-o", "o", "--base", "a", "b", "--base", "c", "--tuned", "t",
-        "--tuned", "u", "--traces", "v", "w", "--traces", "x")  # fmt: skip
-    assert (given["base"], given["tuned"], given["traces"]) == (
-        *(["a", "b", "c"], ["t", "u"], ["v", "w", "x"]),
-    )
+    given = parsed("report", "r", "-o", "o", "--base", "a", "b", "--base", "c",
+        "--traces", "v", "w", "--traces", "x")  # fmt: skip
+    assert (given["base"], given["traces"]) == (["a", "b", "c"], ["v", "w", "x"])
     assert parsed("export", "a", "--metric", "x", "--metric", "y")["metric"] == ["x", "y"]
     assert parsed("compare", "a", "b", "--json")["format"] == "json"
     assert parsed("history", "export", "3", "4")["runs"] == [3, 4]
 
 
 def test_underscores_mean_dashes_in_flags_but_not_in_values() -> None:
-    given = parsed("compare", "a_b", "c_d", "--max_floor=5", "--explain=x_y")
-    assert (given["max_floor"], given["explain"]) == (0.05, "x_y")
+    given = parsed("compare", "a_b", "c_d", "--max_floor=5", "--output=x_y")
+    assert (given["max_floor"], given["output"]) == (0.05, [Path("x_y")])
     assert given["files"] == ["a_b", "c_d"]
-    assert parsed("compare", "a", "b", "--explain", "__odd")["explain"] == "__odd"
+    assert parsed("chart", "a", "-o", "b", "--title", "__odd")["title"] == "__odd"
 
 
 # ---- what all commands share

@@ -1,4 +1,4 @@
-"""What a comparison shows: the table, the explanation of a row, and every format of output."""
+"""What a comparison shows: the table, and every format of output."""
 
 import html
 import io
@@ -20,41 +20,24 @@ from launches import NAMES
 from overlapbench.view.comparison import FORMATS
 
 
-def test_explain_shows_samples_test_and_floor(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
-    assert run(*arguments, "--explain", "n:80/") == 1
-    text = capsys.readouterr().out
-    assert text.startswith(f"{SLOW}\n  slower: time +")
-    assert all(f"{tmp_path}/{side}{i}.json" in text for side in "bn" for i in range(5))
-    assert "floor     2.00 %: the least floor" in text
-    assert re.search(r"change    \+[45]\.\d %", text)
-    assert re.search(r"spread    0\.\d+ %: standard error of the change, with 16\.0 degrees", text)
-
-
 @pytest.mark.parametrize(
     ("text", "noise", "reason"),
     [
-        ("", 0.003, "2.00 %: the least floor; limit 10 %"),
-        ("", 0.02, r"\d\.\d\d %: the spread of launches; limit 10 %"),
-        (f'[spread."{SLOW}"]\ntime = 2', 0.003, r"\d\.\d\d %: the calibrated spread; limit 10 %"),
-        ('[[floor]]\npattern = "/n:80/"\npercent = 12', 0.003, r"12.00 %: set for /n:80/; "),
+        ("", 0.003, "the least floor"),
+        ("", 0.02, "the spread of launches"),
+        (f'[spread."{SLOW}"]\ntime = 2', 0.003, "the calibrated spread"),
+        ('[[floor]]\npattern = "/n:80/"\npercent = 12', 0.003, "set for /n:80/"),
     ],
 )
-def test_explain_says_where_a_floor_comes_from(
+def test_the_json_says_where_a_floor_comes_from(
     text: str, noise: float, reason: str, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "floors.toml").write_text(text)
     documents = (launches.side(5, seed, noise=noise) for seed in (1, 2))
     arguments = [*sides(tmp_path, *documents), "--floors", str(tmp_path / "floors.toml")]
-    assert run(*arguments, "--explain", "n:80/") == 0
-    assert re.search(f"  floor     {reason}", capsys.readouterr().out)
-
-
-@pytest.mark.parametrize("wanted", ["bytes:64M", "bytes:67108864"])
-def test_explain_takes_a_size_in_either_form(wanted: str, tmp_path: Path, capsys: Capture) -> None:
-    rows = [samples.row(f"Comm/AllToAll/bytes:{64 << shift}") for shift in (0, 10, 20)]
-    assert run(*sides(tmp_path, one(*rows), one(*rows)), "--explain", wanted) == 0
-    assert capsys.readouterr().out.startswith("Comm/AllToAll/bytes:67108864\n  same\n")
+    assert run(*arguments, "--json") == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert [finding["floor_reason"] for finding in rows[SLOW]["findings"]] == [reason]
 
 
 HOSTILE = "BM_<b>[red]x[/red]|`*_@me ::error::%0A,:"

@@ -11,10 +11,8 @@ import pytest
 from overlapbench.judge.findings import Finding, Verdict
 from overlapbench.judge.side import Benchmark, Side
 from overlapbench.judge.verdicts import OK, REGRESSION, UNDECIDED, Comparison, Row
-from overlapbench.output import ResultError
 from overlapbench.reading.counters import stored_table
 from overlapbench.view.comparison import (
-    explain,
     format_github,
     format_json,
     format_junit,
@@ -228,61 +226,3 @@ def test_a_table_folds_rows_that_are_the_same() -> None:
     assert C in every
     assert "--all" not in every
     assert "1 row is the same (--all lists)\n" in format_table(replace(ALL, rows=ROWS[:7]))
-
-
-EXPLAINED = f"""{A}
-  slower: time +10.0 %, floor 5.0 %
-
-time: slower
-  lower is better, in ms: DEFINITION
-  base           2.000  b0.json
-  base           2.500  b1.json
-  new            2.200  n\N{REPLACEMENT CHARACTER}0.json
-  new            2.750  n1.json
-  mean      2.000 and 2.200: geometric means, outlying launches pulled in
-  change    +10.0 %
-  interval  +4.8 to +15.5 %: all intervals of a comparison hold at once in 99 % of comparisons
-  spread    1.25 %: standard error of the change, with 8.0 degrees of freedom, including borrowed ones
-  floor     5.00 %: the spread of launches; limit 10 %
-  power     6.0 % in 80 %, 7.0 % in 95 % of cases or more: the change that is found
-
-busbw_GBps: faster
-  higher is better, in GB/s: OTHER
-  base           300.0  b0.json
-  new            330.0  n\N{REPLACEMENT CHARACTER}0.json
-  mean      300.0 and 330.0: geometric means, outlying launches pulled in
-  change    +10.0 %
-  interval  +4.8 to +15.5 %: all intervals of a comparison hold at once in 99 % of comparisons
-  spread    1.25 %: standard error of the change, with 8.0 degrees of freedom, including borrowed ones
-  floor     5.00 %: the least floor; limit 10 %
-  power     2.0 % in 80 %, 8.0 % in 95 % of cases or more: the change that is found
-
-slowdown: 1.250 and 1.500, not judged
-"""  # noqa: E501
-
-
-def test_a_row_is_explained_in_full() -> None:
-    expected = EXPLAINED.replace("DEFINITION", SLOW.counter.definition)
-    expected = expected.replace("OTHER", RATE.counter.definition)
-    for wanted in (A, "AllReduce", "bytes:64M/"):
-        assert explain(ALL, wanted) == expected
-
-
-def test_a_row_of_that_very_name_is_explained_although_others_contain_it() -> None:
-    longer = replace(ROWS[1], name=f"{B}/cache:cold")
-    assert explain(replace(ALL, rows=(longer, ROWS[6])), B).startswith(
-        f"{B}\n  same\n\ntime: same\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("wanted", "complaint"),
-    [
-        ("n:9", "--explain: no benchmark has 'n:9' in the name"),
-        ("Gemm", "--explain: 7 benchmarks have 'Gemm' in the name, for example Compute/Gemm/n:4"),
-    ],
-)
-def test_no_or_several_rows_are_refused(wanted: str, complaint: str) -> None:
-    with pytest.raises(ResultError) as raised:
-        explain(ALL, wanted)
-    assert str(raised.value) == complaint

@@ -204,8 +204,6 @@ def test_the_name_of_a_file_controls_nothing(
     bad.write_text("{", encoding="utf-8")
     for form in FORMATS:
         assert benchmark_compare.main([good, good, "--format", form]) == 0
-    first = samples.sweep()[0]["run_name"]
-    assert benchmark_compare.main([good, good, "--explain", first]) == 0
     assert history.main(["add", good]) == history.main(["list"]) == 0
     assert chart.main([good, "-o", "charts"]) == 0
     assert benchmark_compare.main([good, str(bad)]) == 2

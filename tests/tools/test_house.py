@@ -167,7 +167,7 @@ ROOMS = {
     "view": 5,
     "cli": 6,
 }
-PUBLIC = {"torch_kernels": "measurement", "torch_operators": "measurement"}
+PUBLIC = {"torch_kernels": "measurement"}
 MUTABLE = ("Dict", "DictComp", "List", "ListComp", "Set", "SetComp")
 MAKERS = {"dict", "list", "set", "defaultdict", "deque", "Counter", "OrderedDict", "bytearray"}
 CHANGING = {"add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove"}

@@ -20,7 +20,6 @@ COMMANDS = {
     "chart": "chart charts/index.html -o charts",
     "report": "report page.html -o page.html",
     "report base": "report run.json --base page.html -o page.html",
-    "report tuned": "report run.json --tuned page.html -o page.html",
     "report traces": "report run.json --traces page.html -o page.html",
     "report floors": "report run.json --floors page.html -o page.html",
     "history csv": "history export --format csv -o history.sqlite",

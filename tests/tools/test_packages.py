@@ -43,7 +43,7 @@ def test_nothing_else_looks_for_packages() -> None:
     "command", ["compare", "gate", "history", "tune", "trace", "merge", "export", "run"]
 )
 def test_the_core_needs_numpy_and_rich_alone(command: str) -> None:
-    lacking = ("altair", "jinja2", "markupsafe", "vl_convert", "scipy", "pyarrow", "shtab", "yaml")
+    lacking = ("altair", "jinja2", "markupsafe", "vl_convert", "scipy", "pyarrow", "yaml")
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({lacking}));"
         f" sys.path.insert(0, {str(samples.TOOLS)!r}); import overlapbench.cli as cli;"

@@ -101,7 +101,6 @@ TEXT = """{
         (0, ("text", "gone"), "benchmarks[0].gone: missing (line 5)"),
         (1, ("printable", "name"), 'benchmarks[1].name: "n\\u0007" is empty or contains control'),
         (1, ("printable", "text"), 'benchmarks[1].text: "" is empty or contains control characte'),
-        (0, ("inner", "x"), "benchmarks[0].x: 1 is not an object (line 5)"),
     ],
 )
 def test_a_field_is_refused_with_its_place(
@@ -113,17 +112,12 @@ def test_a_field_is_refused_with_its_place(
     assert str(raised.value).startswith(f"f.json: {complaint}")
 
 
-def test_fields_of_the_context_and_inner_objects_have_their_places() -> None:
+def test_fields_of_the_context_have_their_places() -> None:
     document = Document.parse("f.json", TEXT)
     with pytest.raises(
         ResultError, match=r"^f\.json: context\.b: \[true\] is not text \(line 3\)$"
     ):
         document.context.text("b")
-    inner = document.rows[1].inner("inner")
-    with pytest.raises(
-        ResultError, match=r"^f\.json: benchmarks\[1\]\.inner\.deep: \[\] is not text \(line 7\)$"
-    ):
-        inner.text("deep")
     assert document.rows[1].line("gone") == ""
     assert document.rows[0].text("gone", "default") == "default"
 

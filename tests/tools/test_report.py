@@ -512,10 +512,8 @@ def test_help_has_examples_and_an_odd_flag_is_usage(capsys: pytest.CaptureFixtur
 
 def test_recorded_results_make_one_report(tmp_path: Path) -> None:
     sources = sorted((REPOSITORY / "docs/results").glob("*/*.json"))
-    tuned = sorted((REPOSITORY / "docs/results").glob("*/tuned/*.json"))
     assert sources, "docs/results holds no results"
-    assert tuned, "docs/results holds nothing tuned"
-    assert run(*sources, "--tuned", *tuned, "-o", tmp_path / "report.html") == 0
+    assert run(*sources, "-o", tmp_path / "report.html") == 0
     assert (tmp_path / "report.html").stat().st_size < 10_000_000
 
 

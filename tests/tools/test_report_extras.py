@@ -1,4 +1,4 @@
-"""What --tuned and --traces add to the report: the tuner's answers, and timelines."""
+"""What --traces adds to the report: timelines."""
 
 import json
 import re
@@ -10,41 +10,6 @@ import pytest
 import samples
 import traces
 from test_report import COMM, HOSTILE, Page, page_of, run
-
-
-def tuned(**changes: object) -> samples.Json:
-    best = {
-        "command": "./bench --axis=transport=copy",
-        "variables": {"NCCL_CTA_POLICY": "2"},
-        "ncclConfig_t": {},
-        "notes": [HOSTILE, "one\x1b[2J line"],
-    }
-    pair = {
-        "name": "Overlap/A+B/cache:cold",
-        "verdict": "saves 50.0 % of the time",
-        "beats_default": True,
-        "gain": {"default_ms": 2.0, "best_ms": 1.0},
-        "best": best,
-    }
-    return {"tune_schema": "1", "context": {}, "pairs": [pair | changes]}
-
-
-def test_the_tuners_result_is_a_section(tmp_path: Path) -> None:
-    source = str(samples.write(tmp_path / "tuned.json", tuned()))
-    page = page_of(tmp_path, samples.document([samples.row(COMM)]), extra=("--tuned", source))
-    assert {"Overlap/A+B/cache:cold", "2", "1"} <= set(page.texts["td"])
-    assert any("saves 50.0 % of the time" in text for text in page.texts["td"])
-    assert page.texts["code"].count("./bench --axis=transport=copy") == 1
-    assert "NCCL_CTA_POLICY = 2" in page.texts["small"]
-    assert any("onerror" in text for text in page.texts["small"])
-    assert "\x1b" not in page.html
-    assert "img" not in page.tags
-
-
-def test_without_a_gain_the_tuned_section_has_no_command(tmp_path: Path) -> None:
-    source = str(samples.write(tmp_path / "tuned.json", tuned(beats_default=False)))
-    page = page_of(tmp_path, samples.document([samples.row(COMM)]), extra=("--tuned", source))
-    assert "./bench --axis=transport=copy" not in page.html
 
 
 def traced(folder: Path, *rows: str, **about: Any) -> str:
@@ -125,24 +90,3 @@ def test_a_malformed_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert error.startswith(f"overlapbench report: {result}: traceEvents: missing: not a trace")
     assert error.count("\n") == 1
     assert not (tmp_path / "report.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("document", "complaint"),
-    [
-        (samples.document([]), "tune_schema: not '1': not a result of overlapbench tune"),
-        (tuned() | {"pairs": []}, "pairs: missing or empty"),
-        (tuned(name=1), "pairs[0].name: 1 is not text"),
-        (tuned(best=1), "pairs[0].best: 1 is not an object"),
-        (tuned(gain={"default_ms": "x"}), "pairs[0].gain.default_ms: "),
-    ],
-)
-def test_a_file_not_written_by_the_tuner_is_refused(
-    document: samples.Json, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = samples.write(tmp_path / "tuned.json", document)
-    result = samples.write(tmp_path / "r.json", samples.document([samples.row(COMM)]))
-    assert run(result, "--tuned", source, "-o", tmp_path / "report.html") == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"overlapbench report: {source}: {complaint}")
-    assert error.count("\n") == 1

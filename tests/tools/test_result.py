@@ -13,7 +13,7 @@ import pytest
 import samples
 from overlapbench.output import expand
 from overlapbench.reading.result import ResultError, Row, parse_result, read_results
-from overlapbench.reading.source import Document, short
+from overlapbench.reading.source import short
 from overlapbench.statistics.intervals import pool
 from samples import Json
 
@@ -44,19 +44,6 @@ def test_quotes_in_messages_are_short() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert short(deep) == "a deeply nested value"
-
-
-def test_an_inner_object_knows_its_path() -> None:
-    document = Document.parse("a.json", '{"context": {"x": {"y": {"z": 0}},\n"w": [1]}}')
-    inner = document.context.inner("x").inner("y")
-    assert inner.path == "context.x.y"
-    assert inner.number("z") == 0
-    with pytest.raises(
-        ResultError, match=r"^a\.json: context\.w: \[1\] is not an object \(line 2\)$"
-    ):
-        document.context.inner("w")
-    with pytest.raises(ResultError, match=r"^a\.json: context\.x\.v: null is not an object"):
-        document.context.inner("x").inner("v")
 
 
 def test_host_figures_say_so_in_the_label() -> None:

@@ -24,7 +24,6 @@ from overlapbench.reading.launch import Launch, parse_launch
 from overlapbench.tune.advice import advise
 from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes
 from overlapbench.tune.study import Gain, compare_rows
-from overlapbench.view.report.runs import read_tuned
 from simulated_pairs import Machine
 
 PROGRAM = f"{sys.executable} {simulated_bench.__file__} --no-build"
@@ -66,8 +65,6 @@ def test_the_best_is_found_confirmed_and_explained(
     assert pair["gain"]["low"] - 0.01 < saved < pair["gain"]["high"] + 0.01
     assert pair["gain"]["low"] < pair["gain"]["share"] < pair["gain"]["high"]
     assert document["context"]["device_multiprocessors"] == "132"
-    (shown,) = read_tuned([str(out)])  # as the report does
-    assert (shown.name, shown.command) == (pair["name"], pair["best"]["command"])
     captured = capsys.readouterr()
     assert pair["best"]["command"] in captured.out
     assert "--no-build" not in captured.out

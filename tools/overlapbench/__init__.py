@@ -14,8 +14,8 @@ statistics   intervals of figures, estimates of changes, lines, levels: pure fun
 reading      result files: the one reader, names, counters, and other formats
 judge        comparing two sides of launches, the gate, the history
 traces       where the time of a step goes, from a profiler's trace
-measurement  measures callables as the suite measures its workloads; kernels and operators for
-             PyTorch's tensors; the fixture overlap_benchmark
+measurement  measures callables as the suite measures its workloads; kernels for PyTorch's tensors;
+             the fixture overlap_benchmark
 tune         finds the settings at which a pair takes the least time
 view         what people see: charts, report, timelines, tables and texts, and their theme
 cli          the command `overlapbench`: one module per command
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from overlapbench.judge.verdicts import Comparison as Comparison
     from overlapbench.judge.verdicts import compare as compare
     from overlapbench.measurement import torch_kernels as torch_kernels
-    from overlapbench.measurement import torch_operators as torch_operators
     from overlapbench.measurement.bench import do_bench as do_bench
     from overlapbench.measurement.callables import Verdict as Verdict
     from overlapbench.measurement.callables import Work as Work
@@ -73,7 +72,7 @@ _HOMES = {
     }.items()
     for name in names.split()
 }
-_MODULES = ("torch_kernels", "torch_operators")
+_MODULES = ("torch_kernels",)
 __all__ = sorted(_HOMES)
 
 

@@ -68,12 +68,6 @@ def kernels_path() -> Path:
     return _built("liboverlapbench_kernels.so", "OVERLAPBENCH_KERNELS")
 
 
-def source_path(name: str) -> Path:
-    """Return the path of a source file, whose path in a checkout is `name`."""
-    places = [home / name for home in _homes()]
-    return next((place for place in places if place.is_file()), places[-1])
-
-
 def bench_path(binary: Path) -> Path:
     """Return the path of ./bench, preferably in the folder that contains the program."""
     homes = [home for home in _homes() if (home / "bench").is_file()]

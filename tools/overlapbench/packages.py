@@ -17,7 +17,6 @@ _EXTRAS = {
     **dict.fromkeys(("altair", "jinja2", "markupsafe", "vl_convert"), "charts"),
     "pyarrow": "parquet",
     "prometheus_client": "openmetrics",
-    "shtab": "completion",
 }
 
 

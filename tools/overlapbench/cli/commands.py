@@ -1,4 +1,4 @@
-"""The commands of `overlapbench`: a module each, with `make_parser(program)` and `main`.
+"""The commands of `overlapbench`: a module each, with `main` and `make_parser(program)`.
 
 A module is imported only when its command runs: the chart libraries take most of a second to
 import. `@command` (command_line.py) prints the errors that `main` raises.
@@ -11,7 +11,7 @@ from typing import Any
 PROGRAM = "overlapbench"
 COMMANDS = (
     *("run", "compare", "gate", "tune", "chart", "report", "history", "export", "merge"),
-    *("trace", "timeline", "completion"),
+    *("trace", "timeline"),
 )
 
 

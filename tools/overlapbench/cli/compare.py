@@ -3,8 +3,6 @@
     overlapbench compare base.json new.json
     overlapbench compare --base base/*.json --new new/*.json
     overlapbench compare --base 'a?.json' --new - --output diff.md <new.json
-    overlapbench compare a.json b.json \\
-        --explain AllReduce+CublasGemm/bytes:67108864
 
 A file is the output of `overlapbench run --benchmark_out=FILE`, or any JSON of Google Benchmark.
 Each file is one launch. With one launch per side, the decision uses the backend's recorded spread
@@ -22,8 +20,6 @@ from collections.abc import Sequence
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.cli.judging import add_judging, add_outputs, complete, require_outputs, show
 from overlapbench.judge.verdicts import compare
-from overlapbench.output import print_text
-from overlapbench.view.comparison import explain
 
 
 @command
@@ -38,10 +34,7 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
         max_floor=options.max_floor,
         floors=options.floors,
     )
-    if options.explain:
-        print_text(explain(comparison, options.explain))
-    else:
-        show(comparison, options)
+    show(comparison, options)
     return comparison.status
 
 
@@ -52,7 +45,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
     add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="new launches")
     add_judging(parser)
-    add("--explain", metavar="NAME", help="show one benchmark's samples, test and floor instead")
     add_outputs(parser)
     return parser
 

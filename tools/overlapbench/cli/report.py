@@ -5,7 +5,6 @@
     overlapbench run --benchmark_format=json | overlapbench report - \\
         -o report.html
     overlapbench report new?.json --base base?.json -o report.html
-    overlapbench report result.json --tuned tuned.json -o report.html
     overlapbench report result.json --traces traces -o report.html
 
 A result is the output of `overlapbench run --benchmark_out=result.json`. `-` is standard input, and
@@ -40,7 +39,7 @@ from overlapbench.traces.files import read_rows
 from overlapbench.traces.rules import Rules
 from overlapbench.view.chart import draw_charts
 from overlapbench.view.report.render import render_report
-from overlapbench.view.report.runs import read_runs, read_tuned
+from overlapbench.view.report.runs import read_runs
 from overlapbench.view.timeline import make_timelines
 
 
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     require_ending(options.output, [".html"])
     complete(options)
-    read = (*options.results, *options.base, *options.tuned, *options.traces, *options.floors)
+    read = (*options.results, *options.base, *options.traces, *options.floors)
     require_file(options.output, read)
     # Only in terminals, so that an error stays one line in a log.
     with Console(stderr=True).status("starting") as status:
@@ -61,7 +60,6 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
 def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes:
     if [*options.results, *options.base].count("-") > 1:
         raise ResultError("-: standard input can be read only once")
-    tuned = read_tuned(options.tuned)
     runs, launches = read_runs(options.results, bool(options.base), announce)
     comparison = None
     if options.base:
@@ -75,7 +73,7 @@ def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes
     traced = read_rows(options.traces, Rules()) if options.traces else {}
     timelines, left_out = make_timelines(traced)
     announce("writing the page")
-    return render_report(options.title, runs, charts, comparison, tuned, timelines, left_out)
+    return render_report(options.title, runs, charts, comparison, timelines, left_out)
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
@@ -85,8 +83,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("-o", "--output", required=True, type=Path, metavar="FILE.html")
     add("--title", default="What overlap costs", help="title of the page")
     add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
-    text = "what the tuner wrote with --output"
-    add("--tuned", nargs="+", action="extend", default=[], metavar="FILE.json", help=text)
     text = "what a run wrote with --trace_out, or other traces: files, globs, folders"
     add("--traces", nargs="+", action="extend", default=[], metavar="TRACE", help=text)
     add_judging(parser)

@@ -8,7 +8,6 @@ overlapbench/installation.py says where it searches for the program.
 Exit status: that of the job; 2 if no program is built, or if a flag requests a build.
 """
 
-import argparse
 import os
 import re
 import subprocess
@@ -16,18 +15,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.cli.command_line import command
 from overlapbench.installation import bench_path, binary_path
 from overlapbench.output import ResultError, print_text
 
 _HELP = {"-h", "--help"}
 _BUILDING = ("--build-only", "--build-dir")
-# In the help of ./bench and of the program: a list of flags, or one with its value and text.
-_FLAGS = re.compile(r"^Flags.*:\n((?: .*\n)+)", re.MULTILINE)
-_FLAG = re.compile(r"^  (--[\w-]+)(?:[= ](\S+))?(?: +(.*(?:\n   .*)*))?$", re.MULTILINE)
 _SCRIPT = re.compile(r"(?<![\w./])\./bench(?![\w/-])")
-# A value that is one of these words.
-_CHOICES = re.compile(r"[a-z]+(\|[a-z]+)*")
 
 
 @command
@@ -78,31 +72,3 @@ def _require_program(binary: Path) -> None:
         " there; or name a program with OVERLAPBENCH_BINARY; or install one with this package:"
         " pip install CHECKOUT -C wheel.cmake=true"
     )
-
-
-def make_parser(program: str) -> argparse.ArgumentParser:
-    """Make a parser of the flags that the help lists, for completion."""
-    parser = manual_parser(program, __doc__)
-    for flag, (value, text) in _flags(program).items():
-        if value is None:
-            parser.add_argument(flag, action="store_true", help=text)
-        else:
-            choices = value.split("|") if _CHOICES.fullmatch(value) else None
-            # Some may be repeated, such as --axis. In zsh, a colon would end the name.
-            name = value.replace(":", r"\:")
-            parser.add_argument(flag, action="append", metavar=name, choices=choices, help=text)
-    return parser
-
-
-def _flags(program: str) -> dict[str, tuple[str | None, str]]:
-    """Return the possible values of each flag, and its help.
-
-    The program, which comes last, says more about the flags that ./bench passes on.
-    """
-    done = _help(binary_path().absolute(), program, ["--help"])
-    if done.returncode != 0:
-        raise ResultError(f"{program} --help ended with status {done.returncode}: see above")
-    rows = (row for rows in _FLAGS.findall(done.stdout) for row in _FLAG.finditer(rows))
-    found = {row[1]: (row[2], " ".join((row[3] or "").split())) for row in rows}
-    found.pop("--help", None)  # each parser has it
-    return {flag: (value, text.replace("%", "%%")) for flag, (value, text) in found.items()}

@@ -8,8 +8,7 @@
     c = kernels.grid_gemm(a, b, grid=(16, 16))    # the grid chooses how many SMs it occupies
 
 Each function enqueues one kernel on the current stream of the tensors' device and returns at once.
-The result goes to `out`, or to a new tensor. These functions record nothing for autograd;
-torch_operators does, and costs the host less per call.
+The result goes to `out`, or to a new tensor. They record nothing for autograd.
 
 The library is liboverlapbench_kernels.so in build/release (a build with CUDA), or the file that
 OVERLAPBENCH_KERNELS names (overlapbench/installation.py). The first call imports PyTorch.

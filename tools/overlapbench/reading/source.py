@@ -87,17 +87,17 @@ class Document:
     source: str
     text: str
     values: Mapping[str, object]
-    list_name: str = "benchmarks"  # of the measured entries
+    list_name: str = "benchmarks"
 
     @classmethod
-    def parse(cls, source: str, text: str, list_name: str = "benchmarks") -> "Document":
+    def parse(cls, source: str, text: str) -> "Document":
         """Decode JSON; ResultError unless it has a context, as Google Benchmark's files do."""
         values = decode_json(source, text)
         if not isinstance(values, dict) or not isinstance(values.get("context"), dict):
             raise ResultError(f"{source}: context: missing: not a result")
         if not _is_flat(values["context"]):
             raise ResultError(f"{source}: context: nested deeper than {_DEEPEST}: not a result")
-        return cls(source, text, values, list_name)
+        return cls(source, text, values)
 
     @property
     def context(self) -> "Fields":
@@ -148,22 +148,13 @@ class Fields:
     document: Document
     index: int | None  # in the document's list; None for the context
     values: Mapping[str, object]
-    inside: str = ""  # path of an object within its entry
 
     @property
     def path(self) -> str:
-        outer = "context" if self.index is None else f"{self.document.list_name}[{self.index}]"
-        return outer + self.inside
+        return "context" if self.index is None else f"{self.document.list_name}[{self.index}]"
 
     def error(self, key: str, what: str) -> ResultError:
         return self.document.error(f"{self.path}.{key}: {what}", self.index, key)
-
-    def inner(self, key: str) -> "Fields":
-        """Return a field that must be an object."""
-        value = self.values.get(key)
-        if not isinstance(value, dict):
-            raise self.error(key, f"{short(value)} is not an object")
-        return Fields(self.document, self.index, value, f"{self.inside}.{key}")
 
     def text(self, key: str, default: str | None = None) -> str:
         value = self.values.get(key, default)

@@ -1,4 +1,4 @@
-"""A comparison for people and programs: a table, one benchmark in full, and files of other formats.
+"""A comparison for people and programs: a table, and files of other formats.
 
 - The table lists the worst rows first, and folds unchanged ones.
 - JSON contains every figure; missing ones are null.
@@ -15,16 +15,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from xml.etree import ElementTree
 
-import numpy as np
-
 from overlapbench.judge import wording
 from overlapbench.judge.findings import Finding, Verdict
-from overlapbench.judge.side import Side, figure_of
 from overlapbench.judge.verdicts import Comparison, Row
-from overlapbench.judge.wording import figure, percent
-from overlapbench.output import ResultError, harmless
-from overlapbench.reading.names import family_of, spell_sizes
-from overlapbench.statistics.estimates import POWERS, PROMISED
+from overlapbench.output import harmless
+from overlapbench.reading.names import family_of
+from overlapbench.statistics.estimates import POWERS
 from overlapbench.view.console import Entry, Screen, folded, table
 
 SCHEMA = "3"  # of the JSON
@@ -67,58 +63,6 @@ def _note(row: Row) -> str:
     if row.verdict in _PLAIN or not row.reason:
         return ""
     return f"{row.verdict.value}: {row.reason.removeprefix(f'{row.verdict.value}: ')}"
-
-
-# ---- one benchmark in full: its samples, the test, and the floor
-
-
-def explain(comparison: Comparison, wanted: str) -> str:
-    """Explain the benchmark of this name, or the only one whose name contains it."""
-    rows = [row for row in comparison.rows if row.name == wanted]
-    sized = spell_sizes(wanted)
-    rows = rows or [row for row in comparison.rows if sized in spell_sizes(row.name)]
-    if len(rows) != 1:
-        found = "no benchmark has" if not rows else f"{len(rows)} benchmarks have"
-        example = f", for example {rows[0].name}" if rows else ""
-        raise ResultError(f"--explain: {found} {wanted!r} in the name{example}")
-    (row,) = rows
-    lines = [row.name, f"  {row.verdict.value}{f': {row.reason}' if row.reason else ''}"]
-    for finding in row.findings:
-        lines += ["", *_explain(finding, row.name, comparison)]
-    for metric, base, new in row.shown:
-        lines += ["", f"{metric}: {figure(base)} and {figure(new)}, not judged"]
-    return "\n".join(lines) + "\n"
-
-
-def _explain(finding: Finding, name: str, comparison: Comparison) -> list[str]:
-    counter = finding.counter
-    unit = f", in {counter.printed_unit}" if counter.printed_unit else ""
-    return [
-        f"{counter.name}: {finding.verdict.value}",
-        f"  {counter.better.value} is better{unit}: {counter.definition}",
-        *_samples("base", comparison.base, name, finding),
-        *_samples("new", comparison.new, name, finding),
-        f"  mean      {figure(finding.base)} and {figure(finding.new)}: geometric means, outlying"
-        " launches pulled in",
-        f"  change    {percent(finding.relative)}",
-        f"  interval  {wording.interval(finding)}: all intervals of a comparison hold at once in"
-        f" {100 * (1 - PROMISED):g} % of comparisons",
-        f"  spread    {100 * finding.error:.2f} %: standard error of the change, with"
-        f" {finding.freedom:.1f} degrees of freedom, including borrowed ones",
-        f"  floor     {100 * finding.floor:.2f} %: {finding.floor_reason}; limit"
-        f" {100 * finding.limit:g} %",
-        f"  power     {wording.power(finding.detectable)}: the change that is found",
-    ]
-
-
-def _samples(label: str, side: Side, name: str, finding: Finding) -> list[str]:
-    """List a side's figures, one per launch."""
-    values = side.badness(finding.metric)[side.index[name]]
-    return [
-        f"  {label:<8}  {figure(figure_of(finding.counter, float(value))):>10}  {harmless(source)}"
-        for value, source in zip(values, side.sources, strict=True)
-        if np.isfinite(value)
-    ]
 
 
 # ---- for programs

@@ -19,7 +19,7 @@ from overlapbench.view import breakdown
 from overlapbench.view.charts.finish import KNEE_MEANING
 from overlapbench.view.page import inserted, page_environment, render_template, vega_libraries
 from overlapbench.view.report import tables
-from overlapbench.view.report.runs import COLUMNS, Run, Tuned
+from overlapbench.view.report.runs import COLUMNS, Run
 from overlapbench.view.timeline import Timeline
 from overlapbench.view.timeline_picture import READING, draw_for_page
 from overlapbench.view.vega import Drawing
@@ -32,7 +32,6 @@ def render_report(
     runs: Sequence[Run],
     charts: Sequence[Drawing],
     comparison: Comparison | None = None,
-    tuned: Sequence[Tuned] = (),
     timelines: Sequence[Timeline] = (),
     left_out: Sequence[str] = (),  # traced rows
 ) -> bytes:
@@ -64,7 +63,6 @@ def render_report(
         part_name=part_name,
         charts_of=lambda section: _charts_of(section, charts),
         tables=sections,
-        tuned=tuned,
         open_up_to=_OPEN_UP_TO,
         knee=KNEE_MEANING,
         style=Markup(page_environment().get_template("report/style.css").render()),

@@ -1,4 +1,4 @@
-"""The files of a report: results as runs, and what the tuner wrote.
+"""The files of a report: results as runs.
 
 A run is the launches of one build on one machine, reduced to their medians. Files are launches of
 one run if they come from the same machine, versions and revision and measured the same benchmarks.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from overlapbench.grouping import grouped
-from overlapbench.output import ResultError, expand, harmless
+from overlapbench.output import ResultError, expand
 from overlapbench.reading.launch import Launch, parse_launch, surroundings
 from overlapbench.reading.result import (
     Result,
@@ -20,8 +20,7 @@ from overlapbench.reading.result import (
     sum_up,
     unite,
 )
-from overlapbench.reading.source import Document, Fields, load
-from overlapbench.tune.report import SCHEMA
+from overlapbench.reading.source import load
 
 LARGEST_ROWS = 20_000  # the most that a browser still shows, in a page of some 20 MB
 _SHOWN_TITLES = 3
@@ -140,51 +139,3 @@ def _labelled(run: Run) -> Run:
     label = f"{run.name} (backend: host)" if run.result.backend == "host" else run.name
     rows = tuple(replace(row, file=label) for row in run.result.rows)
     return replace(run, result=replace(run.result, label=label, rows=rows))
-
-
-# ---- the results of overlapbench tune --output; files are untrusted
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """One row that was tuned, as text."""
-
-    name: str
-    times_ms: Sequence[str]  # of default and best, if both were confirmed
-    verdict: str
-    command: str  # "" if nothing beats the default
-    notes: Sequence[str]
-
-
-def read_tuned(paths: Sequence[str]) -> list[Tuned]:
-    """Read files of the tuner; ResultError names an unusable field."""
-    found: list[Tuned] = []
-    for path in paths:
-        document = Document.parse(path, load(path), "pairs")
-        if document.values.get("tune_schema") != SCHEMA:
-            what = f"not {SCHEMA!r}: not a result of overlapbench tune"
-            raise ResultError(f"{path}: tune_schema: {what}")
-        found += map(_tuned, document.rows)
-    return found
-
-
-def _tuned(fields: Fields) -> Tuned:
-    times: Sequence[str] = ("", "")
-    if "gain" in fields.values:
-        gain = fields.inner("gain")
-        times = [f"{gain.number(key):.4g}" for key in ("default_ms", "best_ms")]
-    command, notes = "", []
-    if fields.values.get("beats_default") is True:
-        best = fields.inner("best")
-        command = best.line("command")
-        settings = best.inner("variables"), best.inner("ncclConfig_t")
-        notes = [f"{harmless(key)} = {of.line(key)}" for of in settings for key in of.values]
-        notes += _notes(best)
-    return Tuned(fields.printable("name"), times, fields.line("verdict"), command, notes)
-
-
-def _notes(best: Fields) -> list[str]:
-    notes = best.values.get("notes", [])
-    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        raise best.error("notes", "not a list of texts")
-    return [harmless(note) for note in notes]
