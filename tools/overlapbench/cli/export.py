@@ -3,27 +3,22 @@
     overlapbench export result.json -o result.csv
     overlapbench export result.json -o result.parquet
     overlapbench export result.json -o result.prom
-    overlapbench export result.json --format github-action-benchmark \\
-        -o output.json
-    overlapbench export result.json --format bencher --metric time \\
+    overlapbench export result.json --format csv --metric time \\
         --metric busbw_GBps
 
 - `csv` has a line for each figure, with its unit, its 95 % interval and the state of its row.
 - `parquet` has the same columns, for data frames and databases; it needs the package pyarrow.
 - `openmetrics` is the text that Prometheus and similar systems read, in base units; it needs the
   package prometheus_client.
-- `github-action-benchmark` is for that action's tool `customSmallerIsBetter`.
-- `bencher` is Bencher Metric Format, for its adapter `json`.
 
 Without --format, the ending of the output tells the format: .csv, .parquet or .prom.
 
-The first three contain every figure, the others the time of each row. --metric chooses others. Rows
-that are invalid or failed have no figures. To compare results, no export is needed: see
-`overlapbench compare` and `overlapbench history`.
+They contain every figure unless --metric chooses some. Rows that are invalid or failed have no
+figures. To compare results, no export is needed: see `overlapbench compare` and `overlapbench
+history`.
 
-Exit status: 0, or 2 for bad usage, a file that is not a result, a counter that is missing or that
-the format does not support, a missing package, or an output that is not writable. One line then
-says what is wrong.
+Exit status: 0, or 2 for bad usage, a file that is not a result, a counter that is missing, a
+missing package, or an output that is not writable. One line then says what is wrong.
 """
 
 import argparse
@@ -45,8 +40,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     results = read_results([options.result])
     if len(results) > 1:
         raise ResultError(f"{options.result}: {len(results)} files: export one at a time")
-    form = FORMATS[name]
-    content = form.write(results[0], figures_of(results[0], options.metric or form.metrics))
+    content = FORMATS[name].write(results[0], figures_of(results[0], options.metric))
     if options.output:
         replace_file(options.output, content.encode() if isinstance(content, str) else content)
     elif isinstance(content, str):
@@ -56,7 +50,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
 
 
 def _format_of(output: Path | None) -> str:
-    endings = {form.ending: name for name, form in FORMATS.items() if form.ending}
+    endings = {form.ending: name for name, form in FORMATS.items()}
     if output is None or output.suffix not in endings:
         told = " or ".join(endings)
         raise ResultError(f"--format: missing: only -o FILE that ends in {told} tells the format")

@@ -6,16 +6,14 @@ definition and better direction come from the file's own table.
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from overlapbench.grouping import grouped
 from overlapbench.output import ResultError
 from overlapbench.packages import packages
-from overlapbench.reading.counters import TIME, Better, Counter, Table
+from overlapbench.reading.counters import Counter, Table
 from overlapbench.reading.result import Result
 from overlapbench.reading.rows import Figure, Row, State
 
@@ -35,7 +33,6 @@ _BASE_UNITS: Mapping[str, tuple[str, float, str]] = {
 }
 _NO_UNIT = ("", 1.0, "")
 _ABOUT = ("backend", "device", "ranks", "git_revision", "driver_version", "nccl_version", "date")
-_NS_PER_MS = 1e6
 
 
 class Exported(NamedTuple):
@@ -148,45 +145,6 @@ def family_stems(table: Table) -> dict[str, str]:
     return stems
 
 
-def to_github_action(_: Result, exported: Sequence[Exported]) -> str:
-    """Write the format that github-action-benchmark reads as `customSmallerIsBetter`.
-
-    A list of objects with name, unit and value, and range and extra as text
-    (https://github.com/benchmark-action/github-action-benchmark, README and src/extract.ts).
-    """
-    entries = []
-    for row, counter, figure in exported:
-        if counter.better is not Better.LOWER:
-            raise ResultError(f"--metric {counter.name}: smaller is not better")
-        name = row.name if counter.name == TIME else f"{row.name} {counter.name}"
-        entry = {"name": name, "unit": counter.printed_unit, "value": figure.value}
-        if figure.interval:
-            entry["range"] = f"{figure.low:.4g} to {figure.high:.4g}"
-        if row.reason:
-            entry["extra"] = row.state.line(row.reason)
-        entries.append(entry)
-    return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
-
-
-def to_bencher(_: Result, exported: Sequence[Exported]) -> str:
-    """Write Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format/).
-
-    Each benchmark and measure has a value and the ends of its interval. The time is Bencher's own
-    measure `latency`, in nanoseconds (its page on custom benchmarks); other counters keep their
-    names.
-    """
-    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
-    for row, counter, figure in exported:
-        timed = counter.name == TIME
-        scale = _NS_PER_MS if timed else 1.0
-        measure = "latency" if timed else counter.name.lower().replace("_", "-")
-        metric = {"value": figure.value * scale}
-        if figure.interval:
-            metric |= {"lower_value": figure.low * scale, "upper_value": figure.high * scale}
-        benchmarks.setdefault(row.name, {})[measure] = metric
-    return json.dumps(benchmarks, indent=2, ensure_ascii=False) + "\n"
-
-
 def _run(result: Result) -> dict[str, str]:
     """Return the context that identifies the run."""
     return {key: str(result.context[key]) for key in _ABOUT if key in result.context}
@@ -206,18 +164,13 @@ def _harmless(value: object) -> object:
     return f"'{value}" if formula else value
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     write: Callable[[Result, Sequence[Exported]], str | bytes]
-    metrics: tuple[str, ...]  # without --metric; none: all
-    ending: str = ""  # of the files that have this format, and no other
+    ending: str  # of the files that have this format, and no other
 
 
-# In systems that alert, each figure is a chart and an alarm, so they get only the time.
 FORMATS: Mapping[str, Format] = {
-    "csv": Format(to_csv, (), ".csv"),
-    "parquet": Format(to_parquet, (), ".parquet"),
-    "openmetrics": Format(to_openmetrics, (), ".prom"),
-    "github-action-benchmark": Format(to_github_action, (TIME,)),
-    "bencher": Format(to_bencher, (TIME,)),
+    "csv": Format(to_csv, ".csv"),
+    "parquet": Format(to_parquet, ".parquet"),
+    "openmetrics": Format(to_openmetrics, ".prom"),
 }
