@@ -45,10 +45,10 @@ history changes [-h] [--database FILE] [--machine TEXT] [--since DATE] [--revisi
  [--benchmark REGEX] [--metric NAME] [--across FIELD] [--least PERCENT] [--json]
 export [-h] [--format FORMAT] [--metric NAME] [-o FILE] RESULT.json
 merge [-h] -o FILE.json [RESULT.json ...]
-trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--rules FILE] [--compare FILE]
- [--json [FILE]] [-o FILE.json] FILE [FILE ...]
+trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--compare FILE]
+ [--json] [-o FILE.json] FILE [FILE ...]
 timeline [-h] -o FILE [--title TITLE] [--beside] [--step N] [--window NAME] [--class PATTERN=CLASS]
- [--rules FILE] TRACE [TRACE ...]
+ TRACE [TRACE ...]
 """
 
 
@@ -86,7 +86,7 @@ SELECTION = {
     "revision": "",
 }
 SERIES = {"benchmark": "", "metric": "time", "across": [], "least": 0.02}
-CHOICES: dict[str, Any] = {"step": None, "window": None, "rule": [], "rules": []}
+CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rule": [], "rules": []
         (["history", "changes"], {**SELECTION, **SERIES, "json": False}),
         (["export", "a"], {"result": "a", "format": None, "metric": [], "output": None}),
         (["merge", "-o", "a"], {"results": [], "output": Path("a")}),
-        (["trace", "a"], {"files": ["a"], "compare": [], "json": None, "output": None, **CHOICES}),
+        (["trace", "a"], {"files": ["a"], "compare": [], "json": False, "output": None, **CHOICES}),
         (
             ["timeline", "a", "-o", "b"],
             {"files": ["a"], "output": Path("b"), "title": "", "beside": False, **CHOICES},
@@ -153,10 +153,9 @@ def test_what_may_be_repeated_is_collected() -> None:
     assert given["output"] == [Path("e.md"), Path("f.md")]
     assert given["floors"] == [Path("g"), Path("h")]
     assert given["across"] == ["driver", "unit"]
-    given = parsed("trace", "a", "--class", "x=COMM", "--class", "y=MEM", "--rules", "r", "--rules",
-        "s", "--compare", "c", "--compare", "d", "--step", "4", "--window", "w")  # fmt: skip
-    assert [rule.kind.value for rule in given["rule"]] == ["COMM", "MEM"]
-    assert given["rules"] == [Path("r"), Path("s")]
+    given = parsed("trace", "a", "--class", "x=COMM", "--class", "y=MEM",
+        "--compare", "c", "--compare", "d", "--step", "4", "--window", "w")  # fmt: skip
+    assert [rule.kind.value for rule in given["rules"]] == ["COMM", "MEM"]
     assert (given["compare"], given["step"], given["window"]) == (["c", "d"], 4, "w")
     given = parsed("report", "r", "-o", "o", "--base", "a", "b", "--base", "c",
         "--traces", "v", "w", "--traces", "x")  # fmt: skip

@@ -71,7 +71,6 @@ def folder(tmp_path: Path) -> Path:
     _write_traces(home)
     (home / "hosts").write_text("node1 slots=8\nnode2 slots=8\n")
     (home / "resources.csv").write_text(stand_ins.RESOURCES)
-    (home / "mine.txt").write_text("my_fused_kernel=COMM\n")
     return home
 
 

@@ -288,7 +288,7 @@ def test_the_sample_of_median_length_is_drawn(tmp_path: Path) -> None:
     assert (ranks.window, ranks.total_ns) == ("sample 1, the median of 3", 9_000_000)
     chosen = of(tmp_path, lengths(4, 9, 5), step=1)
     assert (chosen.window, chosen.total_ns) == ("sample 1", 9_000_000)
-    with pytest.raises(ResultError, match=r"no step 7: the only step is 0$"):
+    with pytest.raises(ResultError, match=r"no step 7: the steps are 0$"):
         of(tmp_path, lengths(4), step=7)
 
 

@@ -126,7 +126,7 @@ def test_printed_shares_are_100_percent_together(
 
 def test_the_json_has_every_figure(tmp_path: Path) -> None:
     path = traces.write(tmp_path / "a.json", kineto(everything(), 3))
-    assert run(path, "--step", 3, "--json", tmp_path / "out.json") == 0
+    assert run(path, "--step", 3, "-o", tmp_path / "out.json") == 0
     document = json.loads((tmp_path / "out.json").read_text())
     (one,) = document["ranks"]
     assert (document["overlapbench_trace"], document["worst_rank"], one["rank"]) == ("1", 3, 3)
@@ -146,26 +146,16 @@ def test_json_is_printed_or_written(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.startswith("T is ")
     assert run(path, "--json") == 0
     assert capsys.readouterr().out == out.read_text()
-    assert run(path, "--json", out) == 0  # again
-    capsys.readouterr()
     assert "the name must end in .json" in refusal(capsys, path, "-o", tmp_path / "out.txt")
 
 
-def test_a_trace_behind_json_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one, two = (traces.write(tmp_path / name, kineto(everything())) for name in ("1", "2"))
-    before = one.read_bytes()
-    assert "write --json last to print" in refusal(capsys, "--json", one, two)
-    assert one.read_bytes() == before
-
-
-def test_classes_are_changed_on_the_command_line_and_in_a_file(
+def test_classes_are_changed_by_rules_of_which_the_first_decides(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = traces.write(tmp_path / "a.json", kineto([work(GEMM, 0, 3), work(COPY, 3, 1)]))
-    rules = tmp_path / "rules.txt"
-    rules.write_text("gemm=MEM\nHtoD=COMM\n")
     out = tmp_path / "out.json"
-    assert run(path, "--class", "gemm=COMM", "--rules", rules, "--json", out) == 0
+    rules = [word for rule in ("gemm=COMM", "gemm=MEM", "HtoD=COMM") for word in ("--class", rule)]
+    assert run(path, *rules, "-o", out) == 0
     pct = json.loads(out.read_text())["ranks"][0]["pct"]
     assert pct["COMM"] == 100
     with pytest.raises(SystemExit) as stopped:
@@ -204,7 +194,7 @@ def test_a_file_that_is_no_good_trace_is_refused_in_one_line(
     document: object, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = traces.write(tmp_path / "bad.json", document)
-    line = refusal(capsys, path, "--json", tmp_path / "out.json")
+    line = refusal(capsys, path, "-o", tmp_path / "out.json")
     assert line.startswith(f"overlapbench trace: {path}: {complaint}")
     assert list(tmp_path.iterdir()) == [path]
 
@@ -315,8 +305,9 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = traces.write(tmp_path / "a.json", kineto([work(GEMM, 0, 1)]))
-    line = refusal(capsys, path, "--json", tmp_path)
-    assert line.startswith(f"overlapbench trace: {tmp_path}: cannot be written: ")
+    (tmp_path / "a.json.json").mkdir()
+    line = refusal(capsys, path, "-o", tmp_path / "a.json.json")
+    assert line.startswith(f"overlapbench trace: {tmp_path}/a.json.json: cannot be written: ")
 
 
 def test_a_trace_that_unpacks_too_large_is_refused(

@@ -216,12 +216,12 @@ def test_the_parts_are_those_of_counting_every_nanosecond(
 
 def test_the_late_rank_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, [collective(10, 100), work(GEMM, 0, 5)], [collective(90, 100), work(GEMM, 0, 80)])
-    assert trace.main([str(tmp_path), "--json", str(tmp_path / "out")]) == 0
+    assert trace.main([str(tmp_path), "-o", str(tmp_path / "out.json")]) == 0
     told = capsys.readouterr().out
     assert "\n0     0.090    0.080   0.010      0.000  0 of 1        0.000\n" in told
     assert "The others wait longest for rank 1, 0.080 ms in all: it is the last in 1 of 1." in told
     assert "For 80.0 % of T it waits, in collectives, for the last rank to arrive." in told
-    record = json.loads((tmp_path / "out").read_text())["ranks"][1]["communication"]
+    record = json.loads((tmp_path / "out.json").read_text())["ranks"][1]["communication"]
     assert record == {
         "ms": 0.01,
         "waiting_ms": 0,
@@ -254,7 +254,7 @@ def test_two_traces_are_compared_in_one_table(
     old = traces.write(tmp_path / "old.json", kineto(steps(3, 500, NCCL)))
     new = traces.write(tmp_path / "new.json", kineto(steps(2, 400, NCCL)))
     out = tmp_path / "out.json"
-    assert trace.main([str(new), "--compare", str(old), "--json", str(out)]) == 0
+    assert trace.main([str(new), "--compare", str(old), "-o", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [
         "before: ProfilerStep#0 to ProfilerStep#2, 3 in all, 1 rank",

@@ -25,8 +25,9 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.output import ResultError, print_text, replace_file, require_ending, require_file
-from overlapbench.traces.arguments import add_choices, rules_of
+from overlapbench.traces.arguments import add_choices
 from overlapbench.traces.files import read_rows
+from overlapbench.traces.rules import Rules
 from overlapbench.view.page import render
 from overlapbench.view.timeline import make_timelines
 from overlapbench.view.timeline_picture import BELOW, BESIDE, HINT, draw_timelines
@@ -37,8 +38,8 @@ from overlapbench.view.vega import PICTURES
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     require_ending(options.output, PICTURES)
-    require_file(options.output, [*options.files, *options.rules])
-    rows = read_rows(options.files, rules_of(options))
+    require_file(options.output, options.files)
+    rows = read_rows(options.files, Rules(options.rules))
     timelines, left_out = make_timelines(rows, options.step, options.window)
     if options.beside and len(timelines) == 1:
         raise ResultError("--beside: there is only one row; leave the flag out")

@@ -3,8 +3,7 @@
     overlapbench trace trace.json
     overlapbench trace 'rank*.json.gz' --step 3
     overlapbench trace report.sqlite --window forward -o figures.json
-    overlapbench trace trace.json --class 'my_fused_kernel=COMM' \\
-        --rules mine.txt
+    overlapbench trace trace.json --class 'my_fused_kernel=COMM' --json
     overlapbench trace trace.json --compare earlier.json
 
 A file is a trace of PyTorch's profiler (.json, also packed as .gz, .zst or .zip), the output of
@@ -25,11 +24,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser, screen
-from overlapbench.output import ResultError, deliver, require_ending, require_file
-from overlapbench.traces.arguments import add_choices, rules_of
+from overlapbench.output import deliver, require_ending, require_file
+from overlapbench.traces.arguments import add_choices
 from overlapbench.traces.files import files_of, read_traces
+from overlapbench.traces.rules import Rules
 from overlapbench.view import trace_comparison
-from overlapbench.view.breakdown import SCHEMA_KEY
 from overlapbench.view.tracing import TraceBreakdown, Traces
 
 
@@ -38,13 +37,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     if options.output:
         require_ending(options.output, [".json"])
-    if isinstance(options.json, str):
-        options.output = Path(options.json)
-    if options.output:
-        inputs = files_of([*options.files, *options.compare])
-        require_file(options.output, [*inputs, *options.rules])
-        if options.json and _is_other(options.output):
-            raise ResultError(f"--json {options.json}: no figures; write --json last to print them")
+        require_file(options.output, files_of([*options.files, *options.compare]))
     after = _breakdown(options.files, options)
     text, document = after.text(screen()), after.to_dict()
     if options.compare:
@@ -53,19 +46,11 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
         document["changes"] = trace_comparison.to_json(before.ranks, after.ranks)
     figures = json.dumps(document, indent=1) + "\n"
     files = {options.output: figures.encode()} if options.output else {}
-    deliver(figures if options.json is True else text, files)
-
-
-def _is_other(path: Path) -> bool:
-    """Tell whether a file exists that this command did not write: a trace after --json, say."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:  # a trace may have gigabytes
-        return SCHEMA_KEY.encode() not in file.read(100)
+    deliver(figures if options.json else text, files)
 
 
 def _breakdown(files: Sequence[str], options: argparse.Namespace) -> TraceBreakdown:
-    return Traces(read_traces(files, rules_of(options))).breakdown(options.step, options.window)
+    return Traces(read_traces(files, Rules(options.rules))).breakdown(options.step, options.window)
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
@@ -76,7 +61,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add_choices(parser)
     add("--compare", action="append", default=[], metavar="FILE",
         help="compare with this recording, made before; repeatable")  # fmt: skip
-    text = "print all figures as JSON; before a FILE, write them there, as -o does"
-    add("--json", nargs="?", const=True, metavar="FILE", help=text)
+    add("--json", action="store_true", help="print all figures as JSON")
     add("-o", "--output", type=Path, metavar="FILE.json", help="also write all figures")
     return parser

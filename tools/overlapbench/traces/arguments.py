@@ -1,9 +1,8 @@
 """Options that the command lines for traces share: which step, and which classes."""
 
 import argparse
-from pathlib import Path
 
-from overlapbench.traces.rules import Rule, Rules, parse_rule, read_rules
+from overlapbench.traces.rules import Rule, parse_rule
 
 
 def add_choices(parser: argparse.ArgumentParser) -> None:
@@ -12,16 +11,8 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     add("--step", type=int, metavar="N", help="only this step, or this sample")
     add("--window", metavar="NAME",
         help="only windows (annotations) of this name or, if none, containing it")  # fmt: skip
-    add("--class", dest="rule", type=_rule, action="append", default=[], metavar="PATTERN=CLASS",
+    add("--class", dest="rules", type=_rule, action="append", default=[], metavar="PATTERN=CLASS",
         help="class of spans by name, such as COMP or COMM; repeatable")  # fmt: skip
-    add("--rules", type=Path, action="append", default=[], metavar="FILE",
-        help="file of such rules, one per line, applied after --class; repeatable")  # fmt: skip
-
-
-def rules_of(options: argparse.Namespace) -> Rules:
-    """Return the user's rules; ResultError for a bad file."""
-    own = [*options.rule, *(rule for path in options.rules for rule in read_rules(path))]
-    return Rules(own)
 
 
 def _rule(text: str) -> Rule:

@@ -1,7 +1,7 @@
 """The class of a span: an ordered table of patterns. The first match decides.
 
-A rule is written PATTERN=CLASS, on the command line or, one per line, in a file of rules. A pattern
-matches anywhere in a span's name, ignoring case; `*` stands for any text, `?` for any character.
+A rule is written PATTERN=CLASS. A pattern matches anywhere in a span's name, ignoring case; `*`
+stands for any text, `?` for any character.
 The prefixes `kernel:`, `memcpy:`, `peer:`, `memset:` and `other:` limit it to a category.
 
 The user's rules come first, then the class that a file states for a span, as our own traces do,
@@ -11,10 +11,7 @@ then the defaults.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from overlapbench.output import ResultError
-from overlapbench.reading.source import load
 from overlapbench.traces.model import Category, Class, glob
 
 # With peer copies, copy engines run collectives, pipelines and prefetches between GPUs.
@@ -103,18 +100,6 @@ def parse_rule(text: str) -> Rule:
     category = _CATEGORY.match(pattern)
     sought = pattern[category.end() :] if category else pattern
     return Rule(Category(category[1]) if category else None, glob(sought), Class[name.upper()])
-
-
-def read_rules(path: Path) -> list[Rule]:
-    """Read a file of rules, ignoring empty lines and those that begin with #."""
-    rules = []
-    for number, line in enumerate(load(str(path)).splitlines(), 1):
-        if line.strip() and not line.lstrip().startswith("#"):
-            try:
-                rules.append(parse_rule(line.strip()))
-            except ValueError as error:
-                raise ResultError(f"{path}: {error} (line {number})") from None
-    return rules
 
 
 def _defaults() -> Iterator[str]:

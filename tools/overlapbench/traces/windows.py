@@ -123,21 +123,7 @@ def _refusal(trace: Trace, step: int | None, pattern: str | None) -> str:
     asked = " ".join(f"{key} {value}" for key, value in what.items() if value is not None)
     numbers = {window.number for window in trace.windows if window.number is not None}
     if step is not None and numbers and step not in numbers:
-        return f"no {asked}: {_steps(sorted(numbers))}"
+        return f"no {asked}: the steps are {listed([*map(str, sorted(numbers))], _LISTED)}"
     within = (w for w in trace.windows if step is None or w.number in (step, None))
     known = listed(list(dict.fromkeys(window.name for window in within)), _LISTED)
     return f"no {asked}: there {f'are {known}' if known else 'are no windows in it'}"
-
-
-def _steps(numbers: Sequence[int]) -> str:
-    """List the steps, consecutive ones as a range."""
-    if len(numbers) == 1:
-        return f"the only step is {numbers[0]}"
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    told = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
-    return f"the steps are {listed(told, _LISTED)}"
