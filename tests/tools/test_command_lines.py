@@ -37,8 +37,8 @@ report [-h] -o FILE.html [--title TITLE] [--base FILE [FILE ...]]
 history [-h] ACTION ...
 history add [-h] [--database FILE] [--revision REVISION] RESULT.json [RESULT.json ...]
 history list [-h] [--database FILE] [--machine TEXT] [--since DATE] [--revision REV] [--json]
-history export [-h] [--database FILE] [--format {json,csv}] [-o PATH] [--machine TEXT]
- [--since DATE] [--revision REV] [RUN ...]
+history export [-h] [--database FILE] [-o DIR] [--machine TEXT] [--since DATE]
+ [--revision REV] [RUN ...]
 history trend [-h] [--database FILE] -o FILE [--title TITLE] [--machine TEXT] [--since DATE]
  [--revision REV] [--benchmark REGEX] [--metric NAME] [--across FIELD] [--least PERCENT]
 history changes [-h] [--database FILE] [--machine TEXT] [--since DATE] [--revision REV]
@@ -125,7 +125,7 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
             {"results": ["a"], "revision": "", "database": Path("history.sqlite")},
         ),
         (["history", "list"], {**SELECTION, "json": False}),
-        (["history", "export"], {"runs": [], "format": "json", "output": None, **SELECTION}),
+        (["history", "export"], {"runs": [], "output": None, **SELECTION}),
         (
             ["history", "trend", "-o", "a"],
             {"output": Path("a"), "title": "", **SELECTION, **SERIES},

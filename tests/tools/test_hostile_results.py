@@ -1,7 +1,5 @@
 """Files that are made to do harm: every one has its verdict, or is refused in one harmless line."""
 
-import csv
-import io
 import json
 import re
 import subprocess
@@ -211,19 +209,6 @@ def test_the_name_of_a_file_controls_nothing(
     for text in (captured.out, captured.err):
         assert all(line.isprintable() for line in text.split("\n"))
     assert len(captured.err.splitlines()) == 1
-
-
-def test_csv_is_read_back_whatever_it_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    row = A | {"valid": 0.0, "label": 'a, "b"\r\n=c;'}
-    samples.write(Path("run.json"), samples.document([row], git_revision='x",\n'))
-    assert history.main(["add", "run.json"]) == 0
-    capsys.readouterr()
-    assert history.main(["export", "--format", "csv"]) == 0
-    (line,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert (line["revision"], line["problem"]) == ('x",', 'invalid: a, "b" =c;')
 
 
 def test_an_output_that_cannot_write_a_character_is_one_line(tmp_path: Path) -> None:

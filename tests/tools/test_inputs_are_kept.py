@@ -22,7 +22,6 @@ COMMANDS = {
     "report base": "report run.json --base page.html -o page.html",
     "report traces": "report run.json --traces page.html -o page.html",
     "report floors": "report run.json --floors page.html -o page.html",
-    "history csv": "history export --format csv -o history.sqlite",
     "history json": "history export --database run-1.json -o .",
     "history trend": "history trend --database page.html -o page.html",
     "export": "export run.json --format csv -o run.json",

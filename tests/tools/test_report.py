@@ -322,7 +322,7 @@ def test_other_builds_and_other_benchmarks_are_other_runs(
     one = samples.document([samples.row(COMM, busbw_GBps=1.0)])
     other = samples.document([samples.row(name, busbw_GBps=2.0)], **context)
     paths = [str(samples.write(tmp_path / f"{x}.json", d)) for x, d in (("a", one), ("b", other))]
-    runs, _ = read_runs(paths, compared=False, announce=lambda step: None)
+    runs, _ = read_runs(paths, compared=False)
     assert [run.result.label for run in merge_launches(runs)] == ["a", "b"]
 
 

@@ -6,7 +6,6 @@
         --metric slowdown
     overlapbench history changes --benchmark ^Comm/ --metric busbw_GBps
     overlapbench history export 7 8 -o folder
-    overlapbench history export -o all.csv
 
 A history is one append-only file: history.sqlite in the current folder, unless --database names
 another. A result is the output of `overlapbench run --benchmark_out=FILE`, or any JSON of Google
@@ -19,7 +18,7 @@ failure; to gate changes, use overlapbench gate.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -39,14 +38,10 @@ from overlapbench.output import (
 )
 from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, Counter
-from overlapbench.reading.export import csv_text
 from overlapbench.reading.launch import CONTEXT_FIELDS
 from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view import history as view
 from overlapbench.view.vega import PICTURES
-
-# Columns of the CSV, with one figure per line.
-_COLUMNS = ("run", "date", "revision", "host", "machine", "benchmark", "metric", "value", "problem")
 
 
 @command
@@ -71,18 +66,7 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    as_csv = options.format == "csv" or (options.output and options.output.suffix == ".csv")
-    if as_csv and options.output:
-        require_file(options.output, [options.database])
     runs = _chosen(options, options.runs)
-    if as_csv:
-        text = csv_text(_COLUMNS, _lines(runs))
-        if not options.output:
-            print_text(text)
-            return
-        replace_file(options.output, text.encode())
-        print_text(f"wrote {options.output}\n")
-        return
     with open_history(options.database) as history:
         files = {f"run-{run.id}.json": history.document(run) for run in runs}
     if options.output:
@@ -93,15 +77,6 @@ def _export(options: argparse.Namespace) -> None:
         print_text(files[f"run-{runs[0].id}.json"].decode())
     else:
         raise ResultError(f"{len(runs)} runs make {len(runs)} files: name a folder with -o")
-
-
-def _lines(runs: Sequence[Run]) -> Iterator[Sequence[object]]:
-    """Yield a line of _COLUMNS for each figure, and one for each row that was not measured."""
-    for run in runs:
-        origin = (run.id, run.date, run.revision, run.host, str(run.machine))
-        for measured in run.measured:
-            for metric, value in measured.figures.items() or (("", ""),):
-                yield (*origin, measured.benchmark, metric, value, measured.problem)
 
 
 def _trend(options: argparse.Namespace) -> None:
@@ -185,12 +160,11 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--revision", default="", help="overrides the revision in the files")
     listing = action("list", _list, "list the runs")
     _add_filters(listing)
-    export = action("export", _export, "write runs as their original files, or figures as CSV")
+    export = action("export", _export, "write runs as their original files")
     add = export.add_argument
     add("runs", nargs="*", type=int, metavar="RUN", help="default: all selected runs")
-    add("--format", choices=("json", "csv"), default="json", help="csv also without -o FILE.csv")
-    text = "a folder for the files, or a file that ends in .csv; default standard output"
-    add("-o", "--output", type=Path, metavar="PATH", help=text)
+    text = "a folder for the files; default standard output, for one run"
+    add("-o", "--output", type=Path, metavar="DIR", help=text)
     _add_filters(export)
     trend = action("trend", _trend, "draw a metric over time, with its changes")
     text = f"the chart, as one of {', '.join(PICTURES)}"

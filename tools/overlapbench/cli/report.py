@@ -22,11 +22,8 @@ then says what is wrong and where, and no file is changed.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-from rich.console import Console
-from rich.markup import escape
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.cli.judging import add_judging, complete
@@ -50,29 +47,23 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     complete(options)
     read = (*options.results, *options.base, *options.traces, *options.floors)
     require_file(options.output, read)
-    # Only in terminals, so that an error stays one line in a log.
-    with Console(stderr=True).status("starting") as status:
-        page = _make(options, lambda step: status.update(escape(step)))
+    page = _make(options)
     replace_file(options.output, page)
     print_text(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)\n")
 
 
-def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes:
+def _make(options: argparse.Namespace) -> bytes:
     if [*options.results, *options.base].count("-") > 1:
         raise ResultError("-: standard input can be read only once")
-    runs, launches = read_runs(options.results, bool(options.base), announce)
+    runs, launches = read_runs(options.results, bool(options.base))
     comparison = None
     if options.base:
-        announce("comparing")
         sides = Side.of_files("base", read_launches(options.base)), Side.of_files("new", launches)
         floors = read_floors(options.floors)
         comparison = compare_sides(*sides, floors, options.across, options.max_floor)
-    announce("drawing charts")
     charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
-    announce("drawing timelines")
     traced = read_rows(options.traces, Rules()) if options.traces else {}
     timelines, left_out = make_timelines(traced)
-    announce("writing the page")
     return render_report(options.title, runs, charts, comparison, timelines, left_out)
 
 

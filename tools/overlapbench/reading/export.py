@@ -6,7 +6,7 @@ definition and better direction come from the file's own table.
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -63,8 +63,15 @@ def figures_of(result: Result, metrics: Sequence[str]) -> list[Exported]:
 
 
 def to_csv(result: Result, exported: Sequence[Exported]) -> str:
-    """Write a line for each figure, and one for each row without figures (RFC 4180)."""
-    return csv_text(COLUMNS, _lines(result, exported))
+    """Write a line for each figure, and one for each row without figures (RFC 4180).
+
+    No spreadsheet evaluates its text as a formula.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(map(_harmless, line) for line in _lines(result, exported))
+    return text.getvalue()
 
 
 def to_parquet(result: Result, exported: Sequence[Exported]) -> bytes:
@@ -148,15 +155,6 @@ def family_stems(table: Table) -> dict[str, str]:
 def _run(result: Result) -> dict[str, str]:
     """Return the context that identifies the run."""
     return {key: str(result.context[key]) for key in _ABOUT if key in result.context}
-
-
-def csv_text(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """Write a table as CSV whose text no spreadsheet evaluates as a formula."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_harmless(value) for value in line] for line in lines)
-    return text.getvalue()
 
 
 def _harmless(value: object) -> object:

@@ -6,7 +6,7 @@ Drawn separately, five launches would be five curves on top of each other. Compa
 median, too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from overlapbench.grouping import grouped
@@ -76,9 +76,7 @@ class Run:
         return [warning for warning, applies in warnings.items() if applies]
 
 
-def read_runs(
-    arguments: Sequence[str], compared: bool, announce: Callable[[str], None]
-) -> tuple[list[Run], list[Launch]]:
+def read_runs(arguments: Sequence[str], compared: bool) -> tuple[list[Run], list[Launch]]:
     """Read files, globs and `-` as runs and, if they will be compared, as launches too.
 
     Each file is read once and its text released. ResultError unless every one is a result.
@@ -86,7 +84,6 @@ def read_runs(
     runs: list[Run] = []
     launches, count = [], 0
     for source, title in source_titles(expand(arguments)).items():
-        announce(f"reading {title}")
         text = load(source)
         runs.append(_labelled(Run(parse_result(source, text, title), (title,))))
         count += len(runs[-1].result.rows)
