@@ -1,6 +1,6 @@
-"""./bench --axis connections=1,8: a job for each value, and one result.
+"""./bench --axis connections=1,8: a job for each value, each with its result.
 
-The program is a fake that copies a result made for its job. What merges them is the real tool.
+The program is a fake that copies a result made for its job.
 """
 
 import json
@@ -58,20 +58,23 @@ def names(path: Path) -> list[str]:
     return [*launch.names]
 
 
-def test_a_job_for_each_value_and_one_result(world: World, results: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out" / "result.json"
-    out.parent.mkdir()
-    outcome = world.run("bench", "--axis", "connections=1,8,0", f"--benchmark_out={out}", "--x")
-    assert outcome.status == 0
-    assert outcome.output == "<1><8><0>"
-    assert outcome.lines == [f"bench: the rows of all jobs are in {out}"]
-    assert outcome.launches() == [
-        f"--launch=bench --connections={value} -- --benchmark_out={out} --x"
-        f" --benchmark_out={out}.connections-{value}"
-        for value in (1, 8, 0)
-    ]
-    assert names(out) == [f"{PAIR}/connections:1", f"{PAIR}/connections:8", PAIR]
-    assert [path.name for path in out.parent.iterdir()] == [out.name]
+def test_each_value_has_a_job_with_a_result(world: World, results: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("result.json", "odd"):
+        flag = f"--benchmark_out={out / name}"
+        outcome = world.run("bench", "--axis", "connections=1,8,0", flag, "--x")
+        assert (outcome.status, outcome.output, outcome.lines) == (0, "<1><8><0>", [])
+        assert outcome.launches()[-3:] == [
+            f"--launch=bench --connections={value} -- {flag} --x"
+            f" --benchmark_out={out}/{name.replace('.json', '')}.connections-{value}"
+            + ".json"
+            * name.endswith(".json")
+            for value in (1, 8, 0)
+        ]
+    assert names(out / "result.connections-8.json") == [f"{PAIR}/connections:8"]
+    assert names(out / "odd.connections-0") == [PAIR]
+    assert len([*out.iterdir()]) == 6
 
 
 def test_one_value_is_one_job(world: World, results: Path, tmp_path: Path) -> None:
@@ -81,12 +84,6 @@ def test_one_value_is_one_job(world: World, results: Path, tmp_path: Path) -> No
     (call,) = outcome.launches()
     assert "--connections=8 " in call
     assert out.read_text() == (results / "8").read_text()
-    assert outcome.calls("python") == []
-
-
-def test_without_a_result_there_is_nothing_to_merge(world: World, results: Path) -> None:
-    outcome = world.run("bench", "--axis=connections=1,8")
-    assert (outcome.status, outcome.output) == (0, "<1><8>")
     assert outcome.calls("python") == []
 
 
@@ -120,59 +117,13 @@ def test_the_host_backend_says_itself_that_it_has_no_such_axis(
     ],
 )
 def test_the_worst_status_counts_and_a_signal_ends_all(
-    world: World, results: Path, tmp_path: Path, statuses: dict[str, int], worst: int, jobs: str
+    world: World, results: Path, statuses: dict[str, int], worst: int, jobs: str
 ) -> None:
     for value, status in statuses.items():
         (results / f"status-{value}").write_text(f"{status}\n")
-    out = tmp_path / "result.json"
-    outcome = world.run("bench", "--axis=connections=1,8,0", f"--benchmark_out={out}")
+    outcome = world.run("bench", "--axis=connections=1,8,0")
     assert (outcome.status, outcome.output) == (worst, jobs)
-    assert len(names(out)) == jobs.count("<")
-    missing = json.loads(out.read_text()).get("incomplete", "").count(": missing")
-    assert missing == 3 - jobs.count("<")
-
-
-def test_jobs_without_a_row_leave_no_result(world: World, results: Path, tmp_path: Path) -> None:
-    for value in ("1", "8"):
-        (results / value).unlink()
-        (results / f"status-{value}").write_text("2\n")
-    out = tmp_path / "result.json"
-    outcome = world.run("bench", "--axis=connections=1,8", f"--benchmark_out={out}")
-    assert outcome.status == 2
-    assert outcome.lines == []
-    assert not out.exists()
-
-
-def test_a_result_that_cannot_be_written_is_told_before_the_first_job(
-    world: World, results: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "missing" / "result.json"
-    outcome = world.run("bench", "--axis=connections=1,8", f"--benchmark_out={out}")
-    assert outcome.status == 2
-    assert outcome.lines == [
-        f"overlapbench merge: {out}: cannot be written: No such file or directory"
-    ]
-    assert outcome.launches() == []
-
-
-def test_results_that_cannot_be_merged_are_kept(
-    world: World, results: Path, tmp_path: Path
-) -> None:
-    (results / "8").write_text("{")
-    out = tmp_path / "result.json"
-    outcome = world.run("bench", "--axis=connections=1,8", f"--benchmark_out={out}")
-    assert outcome.status == 2
-    assert not out.exists()
-    assert names(tmp_path / "result.json.connections-1") == [f"{PAIR}/connections:1"]
-
-
-def test_charts_are_drawn_of_all_jobs(world: World, results: Path, tmp_path: Path) -> None:
-    charts = tmp_path / "charts"
-    outcome = world.run("bench", "--axis=connections=1,8", "--charts", str(charts))
-    assert outcome.calls("python")[-1].endswith(
-        f"-m overlapbench chart {charts}/result.json -o {charts}"
-    )
-    assert len(names(charts / "result.json")) == 2
+    assert outcome.calls("python") == []
 
 
 def test_the_ranks_of_a_launcher_get_the_axis_as_it_is(world: World, results: Path) -> None:
@@ -203,6 +154,10 @@ def test_the_ranks_of_a_launcher_get_the_axis_as_it_is(world: World, results: Pa
         (
             ["--samples_out=x.csv", "--axis=connections=1,8"],
             "--samples_out takes one value of connections: each is a job; use --benchmark_out",
+        ),
+        (
+            ["--charts=x", "--axis=connections=1,8"],
+            "--charts takes one value of connections: each is a job; use --benchmark_out",
         ),
         (["--tune=A+B", "--axis=connections=8"], "write --tune PAIR/connections:8"),
     ],

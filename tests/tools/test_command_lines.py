@@ -44,7 +44,6 @@ history trend [-h] [--database FILE] -o FILE [--title TITLE] [--machine TEXT] [-
 history changes [-h] [--database FILE] [--machine TEXT] [--since DATE] [--revision REV]
  [--benchmark REGEX] [--metric NAME] [--across FIELD] [--least PERCENT] [--json]
 export [-h] [--format FORMAT] [--metric NAME] [-o FILE] RESULT.json
-merge [-h] -o FILE.json [RESULT.json ...]
 trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--compare FILE]
  [--json] [-o FILE.json] FILE [FILE ...]
 timeline [-h] -o FILE [--title TITLE] [--beside] [--step N] [--window NAME] [--class PATTERN=CLASS]
@@ -132,7 +131,6 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
         ),
         (["history", "changes"], {**SELECTION, **SERIES, "json": False}),
         (["export", "a"], {"result": "a", "format": None, "metric": [], "output": None}),
-        (["merge", "-o", "a"], {"results": [], "output": Path("a")}),
         (["trace", "a"], {"files": ["a"], "compare": [], "json": False, "output": None, **CHOICES}),
         (
             ["timeline", "a", "-o", "b"],

@@ -25,7 +25,6 @@ COMMANDS = {
     "history json": "history export --database run-1.json -o .",
     "history trend": "history trend --database page.html -o page.html",
     "export": "export run.json --format csv -o run.json",
-    "merge": "merge -o run.json run.json night.json",
     "trace": "trace trace.json -o trace.json",
     "trace folder": "trace kept -o kept/launch-1.json",
     "timeline": "timeline page.html -o page.html",

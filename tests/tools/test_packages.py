@@ -40,7 +40,7 @@ def test_nothing_else_looks_for_packages() -> None:
 
 # What a PyTorch container has suffices for them.
 @pytest.mark.parametrize(
-    "command", ["compare", "gate", "history", "tune", "trace", "merge", "export", "run"]
+    "command", ["compare", "gate", "history", "tune", "trace", "export", "run"]
 )
 def test_the_core_needs_numpy_and_rich_alone(command: str) -> None:
     lacking = ("altair", "jinja2", "markupsafe", "vl_convert", "scipy", "pyarrow", "yaml")

@@ -10,7 +10,7 @@ from typing import Any
 
 PROGRAM = "overlapbench"
 COMMANDS = (
-    *("run", "compare", "gate", "tune", "chart", "report", "history", "export", "merge"),
+    *("run", "compare", "gate", "tune", "chart", "report", "history", "export"),
     *("trace", "timeline"),
 )
 
