@@ -27,7 +27,6 @@ gate run [-h] (--base COMMAND | --baseline DIR) --candidate COMMAND [--across FI
  [--format {table,markdown,json,junit,github}] [--json] [-o FILE] [--launches N] [--repetitions N]
  [--timeout-s N]
 gate baseline [-h] -o DIR --command COMMAND [--launches N] [--repetitions N] [--timeout-s N]
-gate calibrate [-h] -o FILE.toml --command COMMAND [--launches N] [--repetitions N] [--timeout-s N]
 tune [-h] [--command COMMAND] [--launches N] [--budget-minutes M] [--unit-ms MS] [--timeout-s S]
  [--json] [-o FILE.json] [PAIR ...]
 chart [-h] -o DIR [--title TITLE] RESULT.json [RESULT.json ...]
@@ -103,10 +102,6 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
         (
             ["gate", "baseline", "-o", "a", "--command", "b"],
             {"output": Path("a"), "command": "b", **LAUNCHING},
-        ),
-        (
-            ["gate", "calibrate", "-o", "a", "--command", "b"],
-            {"output": Path("a"), "command": "b", **LAUNCHING, "launches": 10},
         ),
         (
             ["tune"],

@@ -25,7 +25,6 @@ from overlapbench.view.comparison import FORMATS
     [
         ("", 0.003, "the least floor"),
         ("", 0.02, "the spread of launches"),
-        (f'[spread."{SLOW}"]\ntime = 2', 0.003, "the calibrated spread"),
         ('[[floor]]\npattern = "/n:80/"\npercent = 12', 0.003, "set for /n:80/"),
     ],
 )

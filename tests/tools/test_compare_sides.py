@@ -151,18 +151,6 @@ def test_one_launch_a_side_of_an_unrecorded_backend_decides_nothing(
     assert "+79.0 %   unknown  unknown\n" in out
 
 
-def test_a_calibrated_spread_decides_for_an_unrecorded_backend(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    floors = tmp_path / "floors.toml"
-    floors.write_text(f'[spread."{A["name"]}"]\ntime = 0.2\n')
-    for factor, expected in ((1.0, (0, "same")), (1.5, (1, "slower"))):
-        made = one(A, backend="host"), one(A | {"real_time": factor}, backend="host")
-        arguments = sides(tmp_path, *made)
-        status, document = compared(capsys, *arguments, "--floors", floors)
-        assert (status, document["rows"][0]["verdict"]) == expected
-
-
 def test_a_wide_interval_that_includes_no_change_is_not_called_the_same(
     tmp_path: Path, capsys: Capture
 ) -> None:

@@ -1,12 +1,10 @@
-"""Floors files: what they say, that calibration's are read back, and refusals by entry."""
+"""Floors files: what they say, and refusals by entry."""
 
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from overlapbench.judge.floors import format_spreads, parse_floors, read_floors
+from overlapbench.judge.floors import parse_floors, read_floors
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import stored_table
 
@@ -18,8 +16,6 @@ percent = 5
 pattern = "/n:64"
 metric = "time"
 percent = 8.5
-[spread."Compute/Gemm/n:64"]
-time = 0.5
 """
 
 
@@ -32,7 +28,6 @@ def test_the_last_entry_that_fits_wins() -> None:
         for entry in [floors.set_for(name, metric)]
     ]
     assert [floor for _, _, floor in found] == [0.085, 0.05, 0.05, 0.05, None, None]
-    assert floors.spread("Compute/Gemm/n:64", "time") == pytest.approx(0.005)
 
 
 @pytest.mark.parametrize(("pattern", "name"), [("64M", "67108864"), ("67108864", "64M")])
@@ -42,25 +37,11 @@ def test_a_pattern_takes_a_size_in_either_form(pattern: str, name: str) -> None:
     assert floors.set_for("Comm/AllToAll/bytes:64", "time") is None
 
 
-_names = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1)
-_metrics = st.sampled_from(stored_table().judged)
-
-
-@given(st.dictionaries(_names, st.dictionaries(_metrics, st.floats(1e-4, 10))))
-def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) -> None:
-    text = format_spreads(spreads)
-    assert text.startswith("# Standard deviation between launches of one build, in percent")
-    floors = parse_floors("f.toml", text)
-    for name, metrics in spreads.items():
-        for metric, value in metrics.items():
-            assert floors.spread(name, metric) == pytest.approx(value, abs=1e-6)
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("floor = ", "f.toml: not TOML"),
-        ("flor = 1", "f.toml: unknown key 'flor': known are floor, spread"),
+        ("flor = 1", "f.toml: unknown key 'flor': known are floor"),
         ("[floor]\npercent = 1", "f.toml: floor: write [[floor]] for each"),
         ("[[floor]]\npercent = 1", "f.toml: floor[0].pattern: missing, or not text"),
         (
@@ -79,9 +60,7 @@ def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) 
         ),
         ('[[floor]]\npattern = ""\npct = 1', "f.toml: floor[0]: unknown key 'pct'"),
         ('[[floor]]\npattern = ""\nmetric = 1', "f.toml: floor[0].metric: 1 is not the name of"),
-        ("spread = 1", "f.toml: spread: 1 is not a table"),
-        ("[spread]\nA = 1", "f.toml: spread.A: 1 is not a table"),
-        ('[spread.A]\ntime = "1"', "f.toml: spread.A.time: '1' is not a number of at least 0"),
+        ("floor = [1]", "f.toml: floor[0]: 1 is not a table"),
     ],
 )
 def test_malformed_floors_are_refused(text: str, complaint: str) -> None:
@@ -90,19 +69,13 @@ def test_malformed_floors_are_refused(text: str, complaint: str) -> None:
     assert str(refusal.value).startswith(complaint)
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ('[[floor]]\npattern = ""\nmetric = "x"\npercent = 1', "f.toml: floor[0].metric: 'x'"),
-        ("[spread.A]\nspeed = 1", "f.toml: spread.A: 'speed'"),
-    ],
-)
-def test_a_metric_that_no_table_judges_is_refused(text: str, complaint: str) -> None:
+def test_a_metric_that_no_table_judges_is_refused() -> None:
+    text = '[[floor]]\npattern = ""\nmetric = "x"\npercent = 1'
     floors = parse_floors("f.toml", text)
     with pytest.raises(ResultError) as refusal:
         floors.require_known(stored_table())
     names = ", ".join(stored_table().judged)
-    assert str(refusal.value) == f"{complaint} is not one of the metrics {names}"
+    assert str(refusal.value) == f"f.toml: floor[0].metric: 'x' is not one of the metrics {names}"
 
 
 def test_an_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """The gate's command line, with a benchmark program made up: files, timeouts, refusals."""
 
 import json
-import math
 import os
 import re
 import shlex
@@ -18,14 +17,9 @@ import pytest
 import yaml
 
 import gate_trials
-import launches
 import samples
 from launches import NAMES
 from overlapbench.cli import gate as perf_gate
-from overlapbench.judge import baseline
-from overlapbench.judge.floors import read_floors
-from overlapbench.output import ResultError
-from overlapbench.reading.launch import parse_launch
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = """#!{python}
@@ -113,7 +107,7 @@ def test_flags_after_the_dashes_go_to_every_launch(program: str, tmp_path: Path)
         assert (row["name"], row["label"]) == (NAMES[0], "7")
 
 
-def test_a_baseline_is_recorded_calibrated_and_compared_with(
+def test_a_baseline_is_recorded_and_compared_with(
     program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "baseline"
@@ -124,49 +118,14 @@ def test_a_baseline_is_recorded_calibrated_and_compared_with(
     assert run("baseline", *command, "--launches", "4", "--output", folder) == 0
     expected = {"notes.txt", *(f"launch-{n}.json" for n in range(1, 5))}
     assert {path.name for path in folder.iterdir()} == expected
-    spreads = folder / "spreads.toml"
-    assert run("calibrate", *command, "--launches", "3", "--output", spreads) == 0
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if not line.startswith("  ")] == [
         *(f"launch {n} of 4" for n in range(1, 5)),
         f"wrote 4 launches to {folder}",
-        *(f"launch {n} of 3" for n in range(1, 4)),
-        f"wrote the spreads of {len(NAMES)} benchmarks to {spreads}",
     ]
-    assert run("calibrate", *command, "--launches", "8", "--output", spreads) == 0
-    floors = read_floors([spreads])
-    assert set(floors.spreads) == set(NAMES)
-    assert all(0.0005 < floors.spread(name, "time") < 0.006 for name in NAMES)
     candidate = f"{program} --slower={NAMES[2]}"
     for what, status in ((program, 0), (candidate, 1)):
         assert run("run", "--baseline", folder, "--candidate", what, "--launches", "4") == status
-
-
-def test_calibration_compares_every_other_launch() -> None:
-    """Of two samples of 3, one of twice the deviation: pooled as Student does."""
-    logs = [0.0, 0.02, 0.01, 0.04, 0.02, 0.06]
-    documents = [
-        launches.launch({NAMES[0]: math.exp(x), NAMES[1]: 1.0}, date=f"2025-03-01T12:00:0{i}")
-        for i, x in enumerate(logs)
-    ]
-    for row in (documents[2]["benchmarks"][1],):
-        row |= {"error_occurred": True, "error_message": "lost"}
-    read = [parse_launch(f"{i}.json", json.dumps(made)) for i, made in enumerate(documents)]
-    deviation = math.sqrt((0.01**2 + 0.02**2) / 2)
-    assert baseline.calibrate(read) == {NAMES[0]: {"time": pytest.approx(deviation)}}
-    with pytest.raises(ResultError, match=r"^0\.json: given twice as calibration: "):
-        baseline.calibrate([read[0], read[0]])
-
-
-def test_calibrated_spreads_raise_the_floor(program: str, tmp_path: Path) -> None:
-    folder = tmp_path / "baseline"
-    assert run("baseline", "--command", program, "--output", folder) == 0
-    (folder / "spreads.toml").write_text(f'[spread."{NAMES[2]}"]\ntime = 10\n')
-    # Below the limit: above it, an inconclusive row fails.
-    candidate = f"{program} --slower={NAMES[2]} --factor=1.08"
-    assert run("run", "--baseline", folder, "--candidate", candidate) == 0
-    (folder / "spreads.toml").unlink()
-    assert run("run", "--baseline", folder, "--candidate", candidate) == 1
 
 
 def test_a_row_that_fails_is_no_failed_launch(program: str) -> None:
@@ -252,9 +211,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ["run", "--base", "a", "--baseline", str(tmp_path), "--candidate", "a"],
         ["baseline", "--command", "a"],
         ["baseline", "--output", str(tmp_path)],
-        ["calibrate", "--command", "a"],
         ["run", "--base", "a", "--candidate", "a", "--launches", "2"],
-        ["calibrate", "--command", "a", "--output", "x", "--launches", "2"],
     ):
         with pytest.raises(SystemExit) as end:
             run(*bad)
@@ -268,7 +225,6 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
     [
         ("run", 5, ["--candidate COMMAND command that launches the candidate"]),
         ("baseline", 5, ["--output DIR "]),
-        ("calibrate", 10, ["--output FILE.toml "]),
     ],
 )
 def test_help_shows_the_defaults(
@@ -304,8 +260,6 @@ ONE = ("--command", "PROGRAM", "--output")
         ((*BOTH, "--keep"), "/dev/null"),
         ((*BOTH, "--keep"), "/dev/null/kept"),
         (("baseline", *ONE), "/dev/null"),
-        (("calibrate", *ONE), "/dev/null/spreads.toml"),
-        (("calibrate", *ONE), "/"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_refused_before_the_first_launch(

@@ -4,15 +4,12 @@
         -- --benchmark_filter=Overlap
     overlapbench gate baseline --command 'overlapbench run' --output baseline \\
         -- --benchmark_filter=Overlap
-    overlapbench gate calibrate --command 'overlapbench run' \\
-        --output baseline/spreads.toml
     overlapbench gate run --baseline baseline --candidate 'overlapbench run' \\
         --output gate.md
 
 - `run` launches base and candidate in turn, compares them, measures regressions again, and fails if
   one is confirmed.
 - `baseline` records launches for later.
-- `calibrate` measures how much launches of one build differ.
 
 Arguments after -- go to every launch. A candidate must accept Google Benchmark's flags.
 docs/comparing.md explains the decision.
@@ -38,12 +35,11 @@ from overlapbench.cli.command_line import (
 )
 from overlapbench.cli.judging import add_judging, add_outputs, complete, require_outputs, show
 from overlapbench.judge import baseline
-from overlapbench.judge.floors import format_spreads, read_floors
+from overlapbench.judge.floors import read_floors
 from overlapbench.judge.runner import Runner, parse_command
 from overlapbench.judge.session import BASE, CANDIDATE, MIN_GUARDED, Session
 from overlapbench.judge.verdicts import OK
-from overlapbench.output import replace_file, replace_files, require_file, require_folder
-from overlapbench.reading.launch import Launch
+from overlapbench.output import replace_files, require_folder
 
 # With 2, one of 20 gates of a build against itself failed on a GPU (docs/comparing.md).
 LEAST_LAUNCHES = 3
@@ -60,10 +56,10 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     complete(options)
-    stored_files, spreads, stored = [], [], []
-    if folder := options.baseline:
-        stored_files, spreads = baseline.files_of(folder), baseline.spreads_of(folder)
-    require_outputs(options.output, [*options.floors, *stored_files])
+    folder, stored = options.baseline, []
+    require_outputs(
+        options.output, [*options.floors, *(baseline.files_of(folder) if folder else ())]
+    )
     if options.keep:
         require_folder(options.keep)
     if folder:
@@ -73,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
     comparison = Session(
         runner.launch,
         options.launches,
-        read_floors([*spreads, *options.floors]),
+        read_floors(options.floors),
         options.across,
         stored,
         options.max_floor,
@@ -90,32 +86,17 @@ def _run(options: argparse.Namespace) -> int:
 def _baseline(options: argparse.Namespace) -> int:
     require_folder(options.output)
     runner = make_runner(options, {BASE: options.command})
-    _measure(runner, options.launches)
+    for number in range(1, options.launches + 1):
+        say(f"launch {number} of {options.launches}")
+        runner.launch(BASE, number, "")
     baseline.store(options.output, list(runner.files.values()))
     say(f"wrote {len(runner.files)} launches to {options.output}")
-    return OK
-
-
-def _calibrate(options: argparse.Namespace) -> int:
-    require_file(options.output)
-    launches = _measure(make_runner(options, {BASE: options.command}), options.launches)
-    spreads = baseline.calibrate(launches)
-    replace_file(options.output, format_spreads(spreads).encode())
-    say(f"wrote the spreads of {len(spreads)} benchmarks to {options.output}")
     return OK
 
 
 def make_runner(options: argparse.Namespace, commands: dict[str, str]) -> Runner:
     words = {side: parse_command(command) for side, command in commands.items()}
     return Runner(words, options.flags, options.timeout_s, say)
-
-
-def _measure(runner: Runner, launches: int) -> list[Launch]:
-    made = []
-    for number in range(1, launches + 1):
-        say(f"launch {number} of {launches}")
-        made.append(runner.launch(BASE, number, ""))
-    return made
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
@@ -137,16 +118,10 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add_launching(run, 5, LEAST_LAUNCHES)
 
     record = actions.add_parser("baseline", help="record launches to compare with later")
-    measure = actions.add_parser("calibrate", help="measure how far launches of one build differ")
-    kinds = (
-        (record, _baseline, "DIR", 5, 1),
-        (measure, _calibrate, "FILE.toml", 10, LEAST_LAUNCHES),
-    )
-    for action, function, written, launches, least in kinds:
-        action.set_defaults(action=function)
-        action.add_argument("-o", "--output", required=True, type=Path, metavar=written)
-        action.add_argument("--command", required=True, metavar="COMMAND")
-        add_launching(action, launches, least)
+    record.set_defaults(action=_baseline)
+    record.add_argument("-o", "--output", required=True, type=Path, metavar="DIR")
+    record.add_argument("--command", required=True, metavar="COMMAND")
+    add_launching(record, 5, 1)
     return parser
 
 

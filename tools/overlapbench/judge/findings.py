@@ -104,10 +104,8 @@ def find(
     figures = max(1, sum(int(found.measured.sum()) for found in metrics.values()))
     rows: list[list[Finding]] = [[] for _ in names]
     for metric, found in metrics.items():
-        spreads = np.array([floors.spread(name, metric) for name in names])
-        calibrated = spreads * found.share
         counter = _counter_of(base.table.counters[metric])
-        error = np.fmax(found.error, calibrated)
+        error = found.error
         reach = estimates.reach(error, found.freedom, figures)
         set_floors = [floors.set_for(name, metric) for name in names]
         least = np.array([one.floor if one else estimates.LEAST_FLOOR for one in set_floors])
@@ -131,9 +129,7 @@ def find(
                     error=float(error[i]),
                     freedom=float(found.freedom[i]),
                     floor=float(floor[i]),
-                    floor_reason=_reason(
-                        bool(floor[i] > least[i]), bool(calibrated[i] == error[i]), set_floors[i]
-                    ),
+                    floor_reason=_reason(bool(floor[i] > least[i]), set_floors[i]),
                     detectable=tuple(float(changes[i]) for changes in detectable),
                     limit=max(max_floor, float(least[i])),
                 )
@@ -158,8 +154,8 @@ def _counter_of(judged: Counter) -> Counter:
     return replace(judged, name=SPEEDUP, range=Range.POSITIVE, definition="(C + M) / T")
 
 
-def _reason(above_least: bool, calibrated: bool, set_floor: SetFloor | None) -> str:
+def _reason(above_least: bool, set_floor: SetFloor | None) -> str:
     """Name the origin of a floor."""
     if above_least:
-        return "the calibrated spread" if calibrated else "the spread of launches"
+        return "the spread of launches"
     return f"set for {set_floor.pattern}" if set_floor else "the least floor"

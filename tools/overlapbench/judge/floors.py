@@ -5,16 +5,10 @@
     metric = "time"                # optional; default: all metrics
     percent = 5
 
-    [spread."Compute/Gemm/n:4096"] # written by `overlapbench gate calibrate`
-    time = 0.41                    # percent, between launches of one build
-
-A floor replaces the least floor, statistics.LEAST_FLOOR. A calibrated spread replaces the spread of
-the compared launches, if it is larger or if theirs is unknown. The compared results define the
-metrics: call `require_known` once they have been read.
+A floor replaces the least floor, statistics.LEAST_FLOOR. The compared results define the metrics:
+call `require_known` once they have been read.
 """
 
-import json
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +34,6 @@ class Floors:
     """A floors file."""
 
     floors: tuple[SetFloor, ...] = ()
-    spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # relative
     places: Mapping[str, str] = field(default_factory=dict)  # by metric: its first place
 
     def require_known(self, table: Table) -> None:
@@ -59,17 +52,12 @@ class Floors:
                 return entry
         return None
 
-    def spread(self, name: str, metric: str) -> float:
-        """Return the calibrated deviation between launches; NaN if there is none."""
-        return self.spreads.get(name, {}).get(metric, math.nan)
-
 
 def read_floors(paths: Sequence[Path]) -> Floors:
     """Read floors files. Later files win; ResultError names an invalid entry."""
     read = [_read(path) for path in paths]
-    spreads = {name: metrics for floors in read for name, metrics in floors.spreads.items()}
     places = {metric: place for floors in reversed(read) for metric, place in floors.places.items()}
-    return Floors(tuple(floor for floors in read for floor in floors.floors), spreads, places)
+    return Floors(tuple(floor for floors in read for floor in floors.floors), places)
 
 
 def _read(path: Path) -> Floors:
@@ -85,31 +73,14 @@ def parse_floors(source: str, text: str) -> Floors:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # for example too many digits or brackets
         raise ResultError(f"{source}: not TOML: {error}") from None
-    _require_known(source, document, {"floor", "spread"})
+    _require_known(source, document, {"floor"})
     entries = document.get("floor", [])
     if not isinstance(entries, list):
         raise ResultError(f"{source}: floor: write [[floor]] for each")
     floors = [_floor(f"{source}: floor[{i}]", entry) for i, entry in enumerate(entries)]
-    spreads = {
-        name: _spreads(f"{source}: spread.{name}", metrics)
-        for name, metrics in _table(f"{source}: spread", document.get("spread", {})).items()
-    }
     named = [(f"{source}: floor[{i}].metric", one.metric) for i, one in enumerate(floors)]
-    named += [(f"{source}: spread.{name}", one) for name, found in spreads.items() for one in found]
     places = {metric: place for place, metric in reversed(named) if metric}
-    return Floors(tuple(floors), spreads, places)
-
-
-def format_spreads(spreads: Mapping[str, Mapping[str, float]]) -> str:
-    """Write the calibrated spreads; the reader has checked that names are printable."""
-    lines = [
-        "# Standard deviation between launches of one build, in percent, by overlapbench gate."
-    ]
-    for name, metrics in spreads.items():
-        quoted = json.dumps(name, ensure_ascii=False)  # TOML's basic strings are JSON's
-        lines.append(f"\n[spread.{quoted}]")
-        lines += [f"{metric} = {100 * value:.4f}" for metric, value in metrics.items()]
-    return "\n".join(lines) + "\n"
+    return Floors(tuple(floors), places)
 
 
 def _floor(place: str, entry: object) -> SetFloor:
@@ -125,11 +96,6 @@ def _floor(place: str, entry: object) -> SetFloor:
     if not isinstance(metric, str):
         raise ResultError(f"{place}.metric: {metric!r} is not the name of a metric")
     return SetFloor(pattern, metric, _percent(f"{place}.percent", values.get("percent")))
-
-
-def _spreads(place: str, metrics: object) -> Mapping[str, float]:
-    values = _table(place, metrics)
-    return {metric: _percent(f"{place}.{metric}", value) for metric, value in values.items()}
 
 
 def _table(place: str, value: object) -> Mapping[str, object]:

@@ -45,7 +45,7 @@ KNOWN: Mapping[str, Mapping[str, Spread]] = {
         "Mlp": Spread(relative=0.0219, absolute_ms=0.0, freedom=0.9),
     },
 }
-# For a backend without a recording. The freedom is that of a calibrated spread, if there is one.
+# For a backend without a recording.
 UNRECORDED: Mapping[str, Spread] = {"": Spread(math.nan, 0.0, freedom=5.0)}
 
 
