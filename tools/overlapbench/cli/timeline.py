@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.cli.trace import add_choices
 from overlapbench.output import ResultError, print_text, replace_file, require_ending, require_file
-from overlapbench.traces.arguments import add_choices
 from overlapbench.traces.files import read_rows
 from overlapbench.traces.rules import Rules
 from overlapbench.view.page import render

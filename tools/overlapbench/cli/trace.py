@@ -25,9 +25,8 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser, screen
 from overlapbench.output import deliver, require_ending, require_file
-from overlapbench.traces.arguments import add_choices
 from overlapbench.traces.files import files_of, read_traces
-from overlapbench.traces.rules import Rules
+from overlapbench.traces.rules import Rule, Rules, parse_rule
 from overlapbench.view import trace_comparison
 from overlapbench.view.tracing import TraceBreakdown, Traces
 
@@ -64,3 +63,20 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--json", action="store_true", help="print all figures as JSON")
     add("-o", "--output", type=Path, metavar="FILE.json", help="also write all figures")
     return parser
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of all commands for traces: which step, and which classes."""
+    add = parser.add_argument
+    add("--step", type=int, metavar="N", help="only this step, or this sample")
+    add("--window", metavar="NAME",
+        help="only windows (annotations) of this name or, if none, containing it")  # fmt: skip
+    add("--class", dest="rules", type=_rule, action="append", default=[], metavar="PATTERN=CLASS",
+        help="class of spans by name, such as COMP or COMM; repeatable")  # fmt: skip
+
+
+def _rule(text: str) -> Rule:
+    try:
+        return parse_rule(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

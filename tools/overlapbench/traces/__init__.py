@@ -16,5 +16,4 @@ idle         why the device was idle
 breakdown    the shares of a window by class, and of idle by cause
 patterns     known causes of lost time, with one line of advice each
 path         who waited for whom in our own traces, and the longest path through a step
-arguments    options that the command lines for traces share
 """
