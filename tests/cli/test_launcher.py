@@ -234,7 +234,7 @@ def test_ctrl_c_ends_a_build_that_ignores_it(tmp_path: Path, ignores: str) -> No
     path = f"PATH={cmake.parent}:{os.environ['PATH']}"
     command = ["env", path, "OVERLAPBENCH_NO_INSTALL=1", str(tmp_path / "bench"), "--build-only"]
     with job.start(command) as started:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         log = tmp_path / "build/release/configure.log"
         while not (log.exists() and "up" in log.read_text()) and time.monotonic() < deadline:
             time.sleep(0.02)

@@ -197,7 +197,7 @@ def test_an_interruption_leaves_nothing_and_prints_the_best_so_far(
             break
     time.sleep(0.5)
     process.send_signal(how)
-    printed, _ = process.communicate(timeout=20)
+    printed, _ = process.communicate(timeout=60)
     assert process.returncode == status
     if how == signal.SIGINT:
         assert "\n  best       " in printed
