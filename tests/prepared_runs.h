@@ -22,7 +22,7 @@
 
 namespace overlapbench {
 
-inline constexpr std::chrono::milliseconds kDelay(30);
+inline constexpr std::chrono::milliseconds kDelay(100);
 inline constexpr double kDelay_ms = kDelay.count();
 using Log = std::vector<std::string>;
 

@@ -24,9 +24,9 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-constexpr auto kLong = 60ms;
+constexpr auto kLong = 180ms;
 constexpr double kLong_ms = kLong.count();
-constexpr double kShort_ms = 20;
+constexpr double kShort_ms = 60;
 constexpr SamplerOptions kGate = {true, false, 1};
 constexpr SamplerOptions kNoGate = {false, false, 1};
 
@@ -439,7 +439,7 @@ TEST_P(SamplerTest, AFirstRunThatFailsOnOneRankIsAnErrorOnAll) {
 
 // They learn of it long before their own work ends or the timeout expires.
 TEST_P(SamplerTest, NobodyWaitsForARankThatFailsInTheFirstRunOrWhileEnqueueing) {
-  const auto delay = DelayWork(machine(), "delay", 600ms)->make();
+  const auto delay = DelayWork(machine(), "delay", 1500ms)->make();
   Behaviour failing;
   failing.enqueue = [&](Stream& stream) {
     if (OnLastRank()) throw Error("the link is down");
@@ -460,7 +460,7 @@ TEST_P(SamplerTest, NobodyWaitsForARankThatFailsInTheFirstRunOrWhileEnqueueing) 
       EXPECT_EQ(error.what(), LastRank() + "the link is down");
       EXPECT_EQ(dynamic_cast<const FatalError*>(&error) != nullptr, is_fatal);
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - started, 500ms);
+    EXPECT_LT(std::chrono::steady_clock::now() - started, 1200ms);
     prepared.stream(0).Synchronize(kPatience, "the delay");
     TestRanks().Barrier("the test");
   };
@@ -494,7 +494,7 @@ TEST_P(SamplerTest, WorkThatDoesNotEndIsNamed) {
 // No rank waits for a timeout to learn of it, neither in the first run nor in a sample.
 TEST_P(SamplerTest, ABrokenLinkEndsEveryWait) {
   Sampler sampler(machine(), kGate);
-  PreparedRun& run = Prepare(DelayedRun(600ms));
+  PreparedRun& run = Prepare(DelayedRun(1500ms));
   // The link breaks as soon as the ranks have met.
   const auto waits = [] {
     return TestRanks().progress().Where().find("waiting for the stream COMP") !=
@@ -510,7 +510,7 @@ TEST_P(SamplerTest, ABrokenLinkEndsEveryWait) {
       sampler.Take(run);
     };
     EXPECT_EQ(Fatal(wait), down);
-    EXPECT_LT(std::chrono::steady_clock::now() - started, 500ms);
+    EXPECT_LT(std::chrono::steady_clock::now() - started, 1200ms);
     run.stream(0).Synchronize(kPatience, "the delay");
   }
   TestRanks().Barrier("the test");

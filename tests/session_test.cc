@@ -24,8 +24,8 @@ using std::chrono_literals::operator""ms;
 constexpr bool kGate = true;
 constexpr bool kNoGate = false;
 // What happens on the host outside of a sample, and far more than an empty sample takes.
-constexpr auto kLong = 60ms;
-constexpr double kShort_ms = 20;
+constexpr auto kLong = 180ms;
+constexpr double kShort_ms = 60;
 
 class EventCountingDevice : public ForwardingDevice {
  public:
