@@ -49,7 +49,7 @@ class Job:
     before: Before
     started: float
 
-    def await_rows(self, count: int, limit_s: float = 30) -> None:
+    def await_rows(self, count: int, limit_s: float = 90) -> None:
         """Wait until the job's result has that many rows."""
         result = self.folder / RESULT
         deadline = time.monotonic() + limit_s

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drill import job
-from drill.drills import DRILLS, PATIENT_S, Drill
+from drill.drills import DRILLS, PATIENT_S, Drill, Outcome
 from drill.verdict import Verdict, judge
 
 # The watchdog's own margin and patience (ranks/watchdog.h), and the time to start the job and end
@@ -14,6 +14,7 @@ from drill.verdict import Verdict, judge
 _MARGIN_S = 5
 _PATIENCE_S = 4
 _START_AND_END_S = 11
+_ROWS_S = 60  # and to measure all rows there, if the fault does not end the job
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Setup:
         return PATIENT_S if drill.at_once else self.timeout_s
 
     def limit_s(self, drill: Drill) -> float:
-        return self.timeout_of(drill) + _MARGIN_S + _PATIENCE_S + _START_AND_END_S
+        rows_s = 0 if drill.outcome is Outcome.ENDS else _ROWS_S
+        return self.timeout_of(drill) + _MARGIN_S + _PATIENCE_S + _START_AND_END_S + rows_s
 
     def flags(self, drill: Drill) -> list[str]:
         return [

@@ -67,7 +67,7 @@ def text(launcher: "Launcher", tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("run")
     out = folder / "out.json"
     files = (f"--benchmark_out={out}", f"--rank_times_out={folder}/ranks.csv")
-    done = launcher.run(*FLAGS, *files, timeout_s=300)
+    done = launcher.run(*FLAGS, *files, timeout_s=600)
     assert done.returncode == 0, done.stderr
     return out.read_text(encoding="utf-8")
 

@@ -97,7 +97,7 @@ class Run:
     def __init__(self, launcher: "Launcher", folder: Path) -> None:
         out = folder / "out.json"
         done = launcher.run(
-            *FLAGS, "--axis", "buffers=2", f"--benchmark_out={out}", ranks=1, timeout_s=100
+            *FLAGS, "--axis", "buffers=2", f"--benchmark_out={out}", ranks=1, timeout_s=300
         )
         assert done.returncode == 0, done.stderr
         self.stderr = done.stderr

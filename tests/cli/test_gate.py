@@ -46,7 +46,7 @@ def gate(
             env=launcher.environment(),
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=300,
             check=False,
         )
         if done.returncode != UNDECIDED:

@@ -57,7 +57,7 @@ class Run:
         self.samples = folder / "samples.csv"
         out = folder / "out.json"
         done = launcher.run(
-            *FLAGS, f"--benchmark_out={out}", f"--samples_out={self.samples}", timeout_s=100
+            *FLAGS, f"--benchmark_out={out}", f"--samples_out={self.samples}", timeout_s=300
         )
         assert done.returncode == 0, done.stderr
         self.stdout = done.stdout

@@ -49,7 +49,7 @@ class Traced:
         out = folder / "out.json"
         self.folder = folder / "traces"
         done = launcher.run(
-            *FLAGS, f"--benchmark_out={out}", f"--trace_out={self.folder}", timeout_s=120
+            *FLAGS, f"--benchmark_out={out}", f"--trace_out={self.folder}", timeout_s=300
         )
         assert done.returncode == 0, done.stderr
         self.rows: list[dict[str, Any]] = json.loads(out.read_text())["benchmarks"]
@@ -193,7 +193,7 @@ def test_ranks_wait_for_those_that_they_communicate_with(
         *("--axis", "bytes=12K", "--axis", "n=64", "--axis", "grid=2x2"),
         f"--trace_out={tmp_path}",
         ranks=ranks,
-        timeout_s=120,
+        timeout_s=300,
     )
     assert done.returncode == 0, done.stderr
     rows = read_rows([str(tmp_path)], Rules())

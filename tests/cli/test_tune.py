@@ -27,7 +27,7 @@ def tune(launcher: "Launcher", *arguments: str) -> "subprocess.CompletedProcess[
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=300,
         check=False,
     )
 
