@@ -535,7 +535,8 @@ const std::vector<AxisOverride> kSmall = {{"array_bytes", "12"},
 
 // Whether the row's result does not depend on other ranks.
 bool NeedsOneRank(const std::string& name) {
-  constexpr std::array kFamilies = {"Compute/", "Copy/", "Gelu/", "Launch/", "Softmax/", "Supply/"};
+  constexpr std::array kFamilies = {"Compute/",        "Copy/",     "Gelu/",    "Launch/",
+                                    "MixedPrecision/", "Prefetch/", "Softmax/", "Supply/"};
   return std::ranges::any_of(kFamilies,
                              [&](const char* family) { return name.starts_with(family); });
 }

@@ -527,14 +527,16 @@ TEST_P(StepsOnThreeRanksTest, LayersBesideTheirSumsAreCorrect) {
   EXPECT_EQ(rows, ranks() == 1 ? 0 : (3 + 6) * transports());
 }
 
-TEST_P(StepsOnThreeRanksTest, MixedPrecisionIsCorrect) {
+TEST_P(StepsTest, MixedPrecisionIsCorrect) {
+  if (ranks() > 1) GTEST_SKIP() << "its ranks do not communicate";
   const int rows =
       SetUpRows(&families::MixedPrecision,
                 {{"layers", "5"}, {"width", "48"}, {"tokens", "32"}, {"cache", "warm"}});
   EXPECT_EQ(rows, 2);
 }
 
-TEST_P(StepsOnThreeRanksTest, PrefetchedBatchesAreCorrect) {
+TEST_P(StepsTest, PrefetchedBatchesAreCorrect) {
+  if (ranks() > 1) GTEST_SKIP() << "its ranks do not communicate";
   const int rows = SetUpRows(&families::Prefetch, {{"workers", "1,3"},
                                                    {"prefetch", "1,2"},
                                                    {"make_us", "20"},
