@@ -26,7 +26,7 @@ namespace {
 // Every other rank is on another host, as far as NCCL is concerned. Set before the ranks start.
 const bool kHasHosts = setenv("NCCL_HOSTID", ByLauncher().rank % 2 == 0 ? "b" : "a", 1) == 0;
 
-// A host device of which everything is known: any two events are an eighth of a millisecond apart.
+// A host device of which everything is known: any two events are 0.1234 ms apart.
 class KnownDevice : public ForwardingDevice {
  public:
   KnownDevice() : ForwardingDevice(OpenHostDevice(1)) {
@@ -38,12 +38,16 @@ class KnownDevice : public ForwardingDevice {
   [[nodiscard]] Backend backend() const override { return shown; }
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] Memory memory(MemoryKind /*kind*/) const override { return {1000, 4096}; }
+  std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
+    ++streams;
+    return ForwardingDevice::CreateStream(options);
+  }
   std::unique_ptr<Gate> CreateGate() override {
     ++gates;
     return ForwardingDevice::CreateGate();
   }
   [[nodiscard]] double ElapsedMs(const Event& /*from*/, const Event& /*to*/) const override {
-    return 0.125;
+    return 0.1234;
   }
   Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
     ++allocated;
@@ -54,6 +58,7 @@ class KnownDevice : public ForwardingDevice {
   }
 
   Backend shown = Backend::kHost;
+  int streams = 0;
   int gates = 0;
   int allocated = 0;
 
@@ -71,6 +76,7 @@ TEST(DescribeRun, HasEveryFactAndTheRecordedVariables) {
   options.gate = false;
   Context context = DescribeRun({device, TestRanks()}, options, {{"nccl_version", "2.28"}});
   EXPECT_EQ(device.gates, 0);
+  EXPECT_EQ(device.streams, 2) << "an empty sample has one lane, and a stream that forks it";
   EXPECT_EQ(device.allocated, 0) << "an empty sample flushes nothing";
   EXPECT_NE(context["git_revision"], "");
   context.erase("git_revision");
@@ -89,7 +95,7 @@ TEST(DescribeRun, HasEveryFactAndTheRecordedVariables) {
       {"device_memory_bytes", "4096"},
       {"mpi_version", Ranks::LibraryVersion()},
       {"gate", "off"},
-      {"empty_sample_us", "125"},
+      {"empty_sample_us", "123"},
       {"driver_version", "580.1"},
       {"nccl_version", "2.28"},
       {"sm_clock_MHz", "1980"},
@@ -155,20 +161,23 @@ TEST(BuildId, IsThatOfThisProgram) {
   ASSERT_NE(place, std::string::npos);
   EXPECT_EQ(BuildId(), BuildIdIn(program.substr(place, head.size() + 20)));
   EXPECT_EQ(BuildId().size(), 40U);
-  EXPECT_NO_THROW(RequireSameBuild(TestRanks()));
 }
 
-TEST(DifferenceOf, NamesEachBuildOnceWithItsRanksAndFirstHost) {
-  const std::string one = "version 1, build 0123456789";
-  const std::string other = "version 1, build 01234567ab";
-  EXPECT_EQ(DifferenceOf({one, one, one}, {"a", "b", "c"}), "");
-  EXPECT_EQ(DifferenceOf({one}, {"a"}), "");
-  const std::string ends = "; install the same build on all hosts";
-  EXPECT_EQ(DifferenceOf({one, "version 2, build 9", one}, {"a", "b", "c"}),
-            "the ranks run different builds: ranks 0, 2: version 1, build 01234567 (on a); rank 1: "
-            "version 2, build 9 (on b)" +
-                ends);
-  EXPECT_NE(DifferenceOf({one, other}, {"a", "a"}), "") << "beyond the digits that are shown";
+TEST(RequireSameBuild, NamesEachBuildWithItsRanksAndHost) {
+  EXPECT_NO_THROW(RequireSameBuild(TestRanks()));
+  EXPECT_TRUE(OwnBuild().ends_with(", build " + BuildId())) << OwnBuild();
+  if (TestRanks().size() < 3) return;
+  const char* const id = TestRanks().rank() == 1 ? "f123456789" : "0123456789";
+  const std::string host = " (on " + Ranks::HostName() + ")";
+  try {
+    RequireSameBuild(TestRanks(), std::string("version 1, build ") + id);
+    FAIL() << "they differ";
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(),
+              "the ranks run different builds: ranks 0, 2: version 1, build 01234567" + host +
+                  "; rank 1: version 1, build f1234567" + host +
+                  "; install the same build on all hosts");
+  }
 }
 
 // ---- Resources

@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "child.h"
@@ -24,6 +26,27 @@ namespace overlapbench {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The GPUs of this machine, as a driver that takes a while counts them.
+struct FakeDriver {
+  int gpus = 0;
+  std::chrono::milliseconds takes{0};
+};
+FakeDriver& Driver() {
+  static FakeDriver driver;
+  return driver;
+}
+
+}  // namespace
+
+// The linker puts it in the place of VisibleGpus.
+int CountFakeGpus() asm("__wrap__ZN12overlapbench11VisibleGpusEv");
+int CountFakeGpus() {
+  std::this_thread::sleep_for(Driver().takes);
+  return Driver().gpus;
+}
+
+namespace {
 
 TEST(ReadLaunchRequest, IsOfBenchOnly) {
   EXPECT_FALSE(ReadLaunchRequest({}));
@@ -134,14 +157,17 @@ TEST_F(LaunchTest, GivesMpirunTheProgramAndItsFlags) {
   request.ranks = "3";
   request.flags = {"--backend=host", "--x"};
   Child job = Start(request, R"(printf '%s\n' "$@"; for name in OMPI_MCA_ras OMPI_MCA_plm \
-      OMPI_MCA_orte_default_hostfile OMPI_MCA_oob_tcp_keepalive_time OMPI_ALLOW_RUN_AS_ROOT \
+      OMPI_MCA_orte_default_hostfile OMPI_MCA_btl_vader_single_copy_mechanism \
+      OMPI_MCA_oob_tcp_keepalive_{time,intvl,probes} OMPI_MCA_opal_signal OMPI_ALLOW_RUN_AS_ROOT \
       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OVERLAPBENCH_SIGNS; do echo $name ${!name}; done)");
   EXPECT_EQ(job.End(), 0);
   EXPECT_EQ(job.Out(),
             "-n\n3\n--oversubscribe\n--bind-to\nnone\n-x\nOVERLAPBENCH_SIGNS\n/a/program\n"
             "--backend=host\n--x\nOMPI_MCA_ras ^slurm,tm,lsf,gridengine,alps\n"
             "OMPI_MCA_plm ^slurm,tm,lsf,alps\nOMPI_MCA_orte_default_hostfile none\n"
-            "OMPI_MCA_oob_tcp_keepalive_time 3\nOMPI_ALLOW_RUN_AS_ROOT 1\n"
+            "OMPI_MCA_btl_vader_single_copy_mechanism none\nOMPI_MCA_oob_tcp_keepalive_time 3\n"
+            "OMPI_MCA_oob_tcp_keepalive_intvl 1\nOMPI_MCA_oob_tcp_keepalive_probes 3\n"
+            "OMPI_MCA_opal_signal\nOMPI_ALLOW_RUN_AS_ROOT 1\n"
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM 1\nOVERLAPBENCH_SIGNS 1\n");
 }
 
@@ -178,6 +204,23 @@ TEST_F(LaunchTest, CountsTheMachinesOfTheAllocation) {
   setenv("PBS_NODEFILE", Write("nodes", "a\na\nb\nc\n").c_str(), 1);
   EXPECT_NE(Starts(request).find(" alone, not on all 3 nodes of"), std::string::npos);
   unsetenv("PBS_NODEFILE");
+}
+
+TEST_F(LaunchTest, StartsARankForEachGpu) {
+  Driver() = {3, std::chrono::milliseconds(50)};
+  const std::vector<std::string> any = {"--timeout_s=60"};
+  Child job = Start({}, "echo $2", any);
+  EXPECT_EQ(job.End(), 0);
+  EXPECT_EQ(job.Out(), "3\n");
+  EXPECT_TRUE(job.Err().ends_with(", backend cuda\n")) << job.Err();
+  // A driver that hangs: a signal ends it, as if there were no GPU.
+  Driver() = {3, std::chrono::seconds(60)};
+  Child hanging = Start({}, "trap 'echo told; exit 1' USR1; while :; do sleep 0.02; done", any);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  kill(hanging.id(), SIGINT);
+  EXPECT_EQ(hanging.End(), 128 + SIGINT);
+  EXPECT_NE(hanging.Err().find("starting 2 ranks on "), std::string::npos) << hanging.Err();
+  Driver() = {};
 }
 
 TEST_F(LaunchTest, RefusesANumberOfRanksThatCannotBe) {
