@@ -2,9 +2,13 @@
 // agree on.
 #include "fixtures/timed_fixture.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -16,6 +20,7 @@
 #include "device/activity.h"
 #include "device/host/host_stream.h"
 #include "fake_workload.h"
+#include "fixtures/series.h"
 #include "fixtures/statistics.h"
 #include "test_ranks.h"
 #include "tests/injection/faulty_device.h"
@@ -53,10 +58,15 @@ class LosingWatch : public ActivityWatch {
   std::unique_ptr<ActivityWatch> watch_;
 };
 
-// A device with the processes, and the faults, that a test sets.
+// A device with the processes, times, peaks and faults that a test sets.
 class SharedDevice : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
+  [[nodiscard]] Backend backend() const override { return shown; }
+  [[nodiscard]] const DeviceInfo& info() const override { return known; }
+  [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
+    return elapsed_ms ? elapsed_ms() : FaultyDevice::ElapsedMs(from, to);
+  }
   [[nodiscard]] DeviceUse Use() const override { return use; }
   std::unique_ptr<ActivityWatch> Activities() override {
     auto watch = FaultyDevice::Activities();
@@ -64,6 +74,9 @@ class SharedDevice : public FaultyDevice {
   }
 
   DeviceUse use;
+  Backend shown = Backend::kHost;
+  DeviceInfo known = FaultyDevice::info();
+  std::function<double()> elapsed_ms;
   bool loses_records = false;
 };
 
@@ -185,30 +198,25 @@ TEST_F(TimedFixtureTest, ARowSaysWhatLoadItMet) {
   EXPECT_FALSE(row.counters.contains("foreign_gpu_processes")) << "the host backend has no GPU";
 }
 
-// Every other sample takes eight times as long. More than the minimum of samples does not help.
+// Every other sample takes eight times as long.
+std::function<double()> OneOrEight() {
+  return [i = 0]() mutable { return ++i % 2 == 0 ? 1 : 8; };
+}
+
 TEST_F(TimedFixtureTest, AWideIntervalMakesARowNoisy) {
-  options_.budget = 1000ms;  // enough for ten groups on a busy machine
-  horse_.enqueue = [count = 0](Stream&) mutable {
-    std::this_thread::sleep_for(++count % 2 == 0 ? 1ms : 8ms);
-  };
+  device_.elapsed_ms = OneOrEight();
   const Row row = Measure();
   EXPECT_EQ(row.state, RowState::kNoisy);
   EXPECT_EQ(row.reason.find("known to ±"), 0U) << row.reason;
   EXPECT_GT(row.Counter("margin_pct"), 25);
-  EXPECT_GT(row.Counter("samples"), 10);
   EXPECT_EQ(row.Counter("valid"), 1);
-  const Interval interval = row.time_ms.interval.value_or(Interval{});
-  EXPECT_LT(interval.low, row.time_ms);
-  EXPECT_GT(interval.high, row.time_ms);
 }
 
 TEST_F(TimedFixtureTest, ANoisyRowKeepsWhatWasFound) {
   row_.report = [](const Measurement&, Counters&) { return Remark::Finding("the horse limps"); };
   benchmark::ClearRegisteredBenchmarks();
   Register(suite_, row_);
-  horse_.enqueue = [count = 0](Stream&) mutable {
-    std::this_thread::sleep_for(++count % 2 == 0 ? 1ms : 8ms);
-  };
+  device_.elapsed_ms = OneOrEight();
   const Row row = Measure();
   EXPECT_EQ(row.state, RowState::kNoisy);
   EXPECT_EQ(row.reason.find("known to ±"), 0U) << row.reason;
@@ -220,15 +228,6 @@ TEST_F(TimedFixtureTest, ALongRowTakesFiveSamplesWhateverTheBudget) {
   options_.budget = 20ms;
   horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(30ms); };
   EXPECT_EQ(Measure().Counter("samples"), 5);
-}
-
-TEST_F(TimedFixtureTest, SamplingEndsWhenTheRowIsPrecise) {
-  options_.budget = 1000ms;
-  options_.precision = 1e9;  // any margin will do
-  horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(2ms); };
-  EXPECT_EQ(Measure().Counter("samples"), 10);
-  options_.precision = 0;
-  EXPECT_GT(Measure().Counter("samples"), 10);
 }
 
 // Of three horses the second is the fastest.
@@ -367,20 +366,142 @@ TEST_F(TimedFixtureTest, ACounterThatIsNoNumberIsNotReported) {
   EXPECT_EQ(row.Counter("legs"), 4);
 }
 
-TEST_F(TimedFixtureTest, TheTimeIsTheMedianOfTheSamples) {
-  int runs = 0;
-  horse_.enqueue = [&](Stream&) { std::this_thread::sleep_for(++runs * 1ms); };  // it tires
-  std::vector<double> totals_ms;
-  suite_.write_samples = [&](const std::string& lines) {
-    std::istringstream text(lines);
-    for (std::string line; std::getline(text, line);) {
-      const std::size_t total = line.find(",horse,") + 7;
-      totals_ms.push_back(std::stod(line.substr(total)));
-    }
+// Times between 3 and 5 ms, the same on all ranks, without an end to their spread.
+std::function<double()> Scattered() {
+  return [i = 0]() mutable { return 3 + 2 * std::fmod(0.618034 * ++i, 1); };
+}
+
+// What the lines of --samples_out say is what the row has.
+TEST_F(TimedFixtureTest, ARowsFiguresFollowFromItsSamples) {
+  Behaviour pony;
+  pony.sms = 16;
+  horse_.max_rel_err = 0.125;
+  row_.runs = [&](const Settings&) {
+    return std::vector{SoloRun(FakeWork("pony", WorkClass::kComm, pony), false),
+                       SoloRun(FakeWork("horse", WorkClass::kComm, horse_), false)};
+  };
+  horse_.sms = 24;
+  benchmark::ClearRegisteredBenchmarks();
+  Register(suite_, row_);
+  device_.elapsed_ms = Scattered();
+  std::vector<std::string> lines;
+  suite_.write_samples = [&](const std::string& text) {
+    std::istringstream all(text);
+    for (std::string line; std::getline(all, line);) lines.push_back(line);
+  };
+  std::string noted;
+  suite_.note_resources = [&](const std::string& name, std::size_t groups) {
+    noted += fmt::format("{} {}, ", name, groups);
   };
   const Row row = Measure();
-  EXPECT_EQ(std::ssize(totals_ms), row.Counter("samples"));
-  EXPECT_NEAR(row.time_ms, Median(totals_ms), 1e-9);
+  std::vector<double> ponies_ms;
+  std::vector<double> horses_ms;
+  std::vector<double> skews_us;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool is_horse = i % 2 == 1;
+    const std::string begin = fmt::format("Race/Horse,{},{},", i / 2, is_horse ? "horse" : "pony");
+    ASSERT_TRUE(lines[i].starts_with(begin)) << lines[i];
+    std::istringstream numbers(lines[i].substr(begin.size()));
+    double total_ms = 0;
+    double skew_us = 0;
+    char comma = 0;
+    numbers >> total_ms >> comma >> skew_us;
+    (is_horse ? horses_ms : ponies_ms).push_back(total_ms);
+    if (is_horse) skews_us.push_back(skew_us);
+  }
+  const Series total_ms(horses_ms);
+  const Summary summary = Summarize(horses_ms);
+  EXPECT_EQ(row.time_ms.value, total_ms.median());
+  ASSERT_TRUE(row.time_ms.interval && total_ms.interval());
+  EXPECT_EQ(row.time_ms.interval->low, total_ms.interval()->low);
+  EXPECT_EQ(row.time_ms.interval->high, total_ms.interval()->high);
+  const double margin = std::max(total_ms.margin(), (total_ms / Series(ponies_ms)).margin());
+  for (const auto& [name, value] :
+       std::map<std::string, double>{{"margin_pct", 100 * margin},
+                                     {"p05_ms", summary.p05},
+                                     {"p95_ms", summary.p95},
+                                     {"cv", summary.cv},
+                                     {"samples", static_cast<double>(horses_ms.size())},
+                                     {"skew_us", Median(skews_us)},
+                                     {"empty_sample_us", 1000 * suite_.session->empty_sample_ms()},
+                                     {"max_rel_err", 0.125},
+                                     {"comm_sms", 24},
+                                     {"valid", 1}})
+    EXPECT_DOUBLE_EQ(row.Counter(name), value) << name;
+  EXPECT_EQ(noted, fmt::format(" 0, Race/Horse {}, ", horses_ms.size()));
+}
+
+// It looks after 10 samples, and then whenever there are half as many more.
+TEST_F(TimedFixtureTest, SamplingEndsAtTheFirstLookThatIsPrecise) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << "several ranks tell no more";
+  options_.budget = 3600'000ms;
+  std::vector<double> totals_ms;
+  suite_.write_samples = [&](const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      totals_ms.push_back(std::stod(line.substr(line.find(",horse,") + 7)));
+  };
+  for (const double precision : {0.12, 0.05, 0.0}) {
+    totals_ms.clear();
+    suite_.session.reset();
+    options_.precision = precision;
+    device_.elapsed_ms = Scattered();
+    const auto is_precise = [&](std::size_t look) {
+      return look == 200 ||
+             (look <= totals_ms.size() &&
+              Series({totals_ms.begin(), totals_ms.begin() + static_cast<std::ptrdiff_t>(look)})
+                      .margin() <= precision);
+    };
+    const double samples = Measure().Counter("samples");
+    EXPECT_EQ(samples, std::ssize(totals_ms));
+    constexpr std::array<std::size_t, 9> kLooks = {10, 15, 22, 33, 49, 73, 109, 163, 200};
+    EXPECT_EQ(totals_ms.size(), *std::ranges::find_if(kLooks, is_precise)) << precision;
+  }
+}
+
+TEST_F(TimedFixtureTest, ARowNamesItsSlowestRank) {
+  options_.rank_times_out = "asked for";
+  const int last = TestRanks().size() - 1;
+  device_.elapsed_ms = [time_ms = 4.0 + TestRanks().rank()] { return time_ms; };
+  std::string lines;
+  suite_.write_rank_times = [&](const std::string& text) { lines += text; };
+  const Row row = Measure();
+  EXPECT_EQ(row.Counter("slowest_rank"), last);
+  EXPECT_EQ(row.Counter("slowest_share"), 1);
+  EXPECT_EQ(row.Counter("rank_spread"), last / (4 + last / 2.0));
+  EXPECT_EQ(row.time_ms.value, 4 + last);
+  EXPECT_EQ(std::ranges::count(lines, '\n'), TestRanks().size()) << lines;
+  EXPECT_TRUE(lines.starts_with("Race/Horse,0," + Ranks::HostId() + ",4,")) << lines;
+}
+
+// 4 ms at least for bytes that the peaks allow in 5 ms at most.
+TEST_F(TimedFixtureTest, AnImpossibleRateIsNoise) {
+  device_.elapsed_ms = Scattered();
+  device_.known.memory_GBps = 100;
+  device_.known.cache_bytes = 1;
+  for (const auto& [moved_bytes, is_possible] : {std::pair{3e8, true}, {6e8, false}}) {
+    suite_.session.reset();
+    horse_.cost.moved_bytes = moved_bytes;
+    const Row row = Measure();
+    const bool is_said = row.reason.find("memory's peak of 100 GB/s") != std::string::npos;
+    const bool is_disturbed = row.reason.starts_with("disturbed: ");  // that comes first
+    EXPECT_TRUE(is_said != is_possible || is_disturbed) << row.reason;
+    EXPECT_FALSE(is_said && is_possible) << row.reason;
+  }
+}
+
+// A GPU's row is precise at 1 %, a host's at 5 %.
+TEST_F(TimedFixtureTest, TheBackendDecidesWhatIsPreciseAndWhatLoadIsKnown) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << "several ranks tell no more";
+  options_.budget = 3600'000ms;
+  device_.elapsed_ms = [i = 0]() mutable { return 4 + 0.2 * (++i % 2); };
+  EXPECT_EQ(Measure().Counter("samples"), 10);
+  suite_.session.reset();
+  device_.shown = Backend::kCuda;
+  const Row row = Measure();
+  EXPECT_EQ(row.Counter("samples"), 200);
+  EXPECT_EQ(row.Counter("foreign_gpu_processes"), 0);
+  EXPECT_TRUE(row.counters.contains("foreign_gpu_processes"));
 }
 
 // Without the flag no trace is taken.
