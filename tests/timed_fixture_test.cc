@@ -115,6 +115,14 @@ class TimedFixtureTest : public testing::Test {
       return runs;
     };
   }
+  // What a horse does whose samples take a time that is known.
+  std::function<void(Stream&)> Takes(const std::function<double()>& time_ms) {
+    return
+        [this, time_ms](Stream&) { device_.elapsed_ms = [now_ms = time_ms()] { return now_ms; }; };
+  }
+  std::function<void(Stream&)> Takes(double time_ms) {
+    return Takes([time_ms] { return time_ms; });
+  }
   static bool OnLastRank() { return TestRanks().rank() == TestRanks().size() - 1; }
 
   Behaviour horse_;
@@ -233,8 +241,8 @@ TEST_F(TimedFixtureTest, ALongRowTakesFiveSamplesWhateverTheBudget) {
 // Of three horses the second is the fastest.
 TEST_F(TimedFixtureTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
   Behaviour slow;
-  slow.enqueue = [](Stream&) { std::this_thread::sleep_for(40ms); };
-  horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(1ms); };
+  slow.enqueue = Takes(40);
+  horse_.enqueue = Takes(1);
   RaceOf({&slow, &horse_, &slow});
   std::string chosen;
   row_.report = [&](const Measurement& measurement, Counters&) {
@@ -246,7 +254,7 @@ TEST_F(TimedFixtureTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
   const Row row = Measure();
   EXPECT_EQ(chosen, "1");
   EXPECT_EQ(suite_.session->runs().back().name, "1");
-  EXPECT_LT(row.time_ms, 40);
+  EXPECT_EQ(row.time_ms.value, 1);
   EXPECT_EQ(row.name, "Race/Horse");
 }
 
@@ -254,14 +262,11 @@ TEST_F(TimedFixtureTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
 TEST_F(TimedFixtureTest, AChoiceSlowerThanThePlainFormIsReplacedByIt) {
   bool is_tired = false;
   Behaviour plain;
-  plain.enqueue = [&](Stream&) {
-    is_tired = true;
-    std::this_thread::sleep_for(4ms);
-  };
+  plain.enqueue = Takes([&] { return is_tired = true, 4; });
   Behaviour first;
-  first.enqueue = [](Stream&) { std::this_thread::sleep_for(4ms); };
+  first.enqueue = Takes(4);
   Behaviour second;
-  second.enqueue = [&](Stream&) { std::this_thread::sleep_for(is_tired ? 40ms : 1ms); };
+  second.enqueue = Takes([&] { return is_tired ? 40 : 1; });
   RaceOf({&first, &second}, &plain);
   std::string chosen;
   row_.report = [&](const Measurement& measurement, Counters&) {
@@ -290,16 +295,14 @@ TEST_F(TimedFixtureTest, OneSampleDoesNotDropTheWinner) {
   benchmark::Initialize(&count, arguments.data());
   bool is_tired = false;
   Behaviour first;
-  first.enqueue = [](Stream&) { std::this_thread::sleep_for(4ms); };
+  first.enqueue = Takes(4);
   Behaviour second;  // in its row, as fast as the plain form on average
-  second.enqueue = [&, count = 0](Stream&) mutable {
-    if (is_tired) std::this_thread::sleep_for(++count % 2 == 0 ? 2ms : 6ms);
-  };
+  second.enqueue = Takes([&, count = 0]() mutable {
+    if (!is_tired) return 1;
+    return ++count % 2 == 0 ? 2 : 6;
+  });
   Behaviour steady;
-  steady.enqueue = [&](Stream&) {
-    is_tired = true;
-    std::this_thread::sleep_for(4ms);
-  };
+  steady.enqueue = Takes([&] { return is_tired = true, 4; });
   RaceOf({&first, &second}, &steady);
   row_.plain_run = "plain";
   std::string chosen;
@@ -322,8 +325,8 @@ TEST_F(TimedFixtureTest, CandidatesThatDoNotFitTogetherRaceOneByOne) {
   const std::size_t most =
       device_.memory(MemoryKind::kPinned).free_bytes / TestRanks().local_size();
   Behaviour slow;
-  slow.enqueue = [](Stream&) { std::this_thread::sleep_for(20ms); };
-  horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(1ms); };
+  slow.enqueue = Takes(20);
+  horse_.enqueue = Takes(1);
   Behaviour too_large;
   slow.footprint.device_bytes = horse_.footprint.device_bytes = most / 5 * 3;
   too_large.footprint.device_bytes = 2 * most;
