@@ -638,19 +638,23 @@ TEST_P(SessionTest, WarmsUpUntilTimesSettle) {
   const std::vector<double> growing = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
   for (const auto& [times_ms, groups] : std::vector<std::pair<std::vector<double>, std::size_t>>{
            {{1, 1, 1}, 3},
-           {{1.029, 1, 1.02}, 3},
+           {{1.03, 1, 1.02}, 3},
            {{1, 1.031, 1, 1}, 4 + 1},  // the last time is repeated
            {{9, 5, 1, 1.01, 1.02}, 5},
            {{1, 1, 9, 1, 1, 1}, 6},
            {growing, 12}}) {
     std::size_t samples = 0;
-    work_.enqueue = [&](Stream&) {
+    work_.enqueue = [&](Stream&) { known.time_ms = 1; };
+    talk_.enqueue = [&](Stream&) {
       known.time_ms = times_ms[std::min(samples++, times_ms.size() - 1)];
     };
     Session session({known, TestRanks()},
                     {.name = "Family/Row",
                      .settings = Settings().With("cache", "warm").With("cadence", "isolated"),
-                     .runs = [this](const Settings&) { return Runs{SoloRun(comp(), kNoGate)}; },
+                     .runs =
+                         [this](const Settings&) {
+                           return Runs{SoloRun(comp(), kNoGate), SoloRun(comm(), kNoGate)};
+                         },
                      .report = {}});
     session.SetUp(kNoGate);
     samples = 0;
@@ -660,6 +664,16 @@ TEST_P(SessionTest, WarmsUpUntilTimesSettle) {
     EXPECT_TRUE(samples == groups || (is_late && samples < groups && samples >= 3))
         << samples << " of " << groups;
   }
+}
+
+// Times never settle.
+TEST_P(SessionTest, EndsALongWarmUp) {
+  int samples = 0;
+  work_.enqueue = [&](Stream&) { std::this_thread::sleep_for(++samples * 40ms); };
+  const auto session = Prepare([this] { return Runs{SoloRun(comp(), kNoGate)}; }, kNoGate);
+  samples = 0;
+  session->WarmUp();
+  EXPECT_LE(samples, 4) << "40, 80, 120 and 160 ms are 400";
 }
 
 TEST_P(SessionTest, WarmsUpForAsLongAsItIsTold) {

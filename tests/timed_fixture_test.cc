@@ -236,6 +236,10 @@ TEST_F(TimedFixtureTest, ALongRowTakesFiveSamplesWhateverTheBudget) {
   options_.budget = 20ms;
   horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(30ms); };
   EXPECT_EQ(Measure().Counter("samples"), 5);
+  suite_.session.reset();
+  options_.budget = 300ms;
+  options_.precision = 0;
+  EXPECT_LE(Measure().Counter("samples"), 10) << "as many as fit, or ten";
 }
 
 // Of three horses the second is the fastest.
@@ -273,17 +277,29 @@ TEST_F(TimedFixtureTest, AChoiceSlowerThanThePlainFormIsReplacedByIt) {
     chosen = measurement.settings().Text("horse");
     return Remark();
   };
+  options_.budget = 3600'000ms;
+  int freed = 0;
+  suite_.note_resources = [&](const std::string& name, std::size_t /*groups*/) {
+    if (name.empty()) ++freed;
+  };
   const auto choice = [&] {
+    freed = 0;
     is_tired = false;
     benchmark::ClearRegisteredBenchmarks();
     Register(suite_, row_);
     suite_.session.reset();
-    Measure();
+    const double samples = Measure().Counter("samples");
+    if (!options_.iterations_by_google_benchmark) EXPECT_EQ(samples, 10);
     return chosen;
   };
   EXPECT_EQ(choice(), "1") << "nothing that it must not lose to";
+  EXPECT_EQ(freed, 2) << "before and after the contest";
   row_.plain_run = "plain";
   EXPECT_EQ(choice(), "0");
+  EXPECT_EQ(freed, 3);
+  options_.iterations_by_google_benchmark = true;
+  EXPECT_EQ(choice(), "0");
+  EXPECT_EQ(freed, 3);
 }
 
 // Google Benchmark may ask for one sample: it decides nothing.
@@ -395,6 +411,7 @@ TEST_F(TimedFixtureTest, ARowsFiguresFollowFromItsSamples) {
   std::string noted;
   suite_.note_resources = [&](const std::string& name, std::size_t groups) {
     noted += fmt::format("{} {}, ", name, groups);
+    EXPECT_EQ(suite_.session == nullptr, name.empty()) << "its memory is free then";
   };
   const Row row = Measure();
   std::vector<double> ponies_ms;
@@ -412,6 +429,7 @@ TEST_F(TimedFixtureTest, ARowsFiguresFollowFromItsSamples) {
     (is_horse ? horses_ms : ponies_ms).push_back(total_ms);
     if (is_horse) skews_us.push_back(skew_us);
   }
+  EXPECT_GE(suite_.session->empty_sample_ms(), 3);
   const Series total_ms(horses_ms);
   const Summary summary = Summarize(horses_ms);
   EXPECT_EQ(row.time_ms.value, total_ms.median());
@@ -465,6 +483,13 @@ TEST_F(TimedFixtureTest, SamplingEndsAtTheFirstLookThatIsPrecise) {
 TEST_F(TimedFixtureTest, ARowNamesItsSlowestRank) {
   options_.rank_times_out = "asked for";
   const int last = TestRanks().size() - 1;
+  const Behaviour pony;
+  row_.runs = [&](const Settings&) {
+    return std::vector{SoloRun(FakeWork("pony", WorkClass::kComm, pony), false),
+                       SoloRun(FakeWork("horse", WorkClass::kCompute, horse_), false)};
+  };
+  benchmark::ClearRegisteredBenchmarks();
+  Register(suite_, row_);
   device_.elapsed_ms = [time_ms = 4.0 + TestRanks().rank()] { return time_ms; };
   std::string lines;
   suite_.write_rank_times = [&](const std::string& text) { lines += text; };
@@ -501,10 +526,14 @@ TEST_F(TimedFixtureTest, TheBackendDecidesWhatIsPreciseAndWhatLoadIsKnown) {
   EXPECT_EQ(Measure().Counter("samples"), 10);
   suite_.session.reset();
   device_.shown = Backend::kCuda;
+  device_.use.processes = {getpid(), 1L << 30};  // above any process id of Linux
   const Row row = Measure();
   EXPECT_EQ(row.Counter("samples"), 200);
-  EXPECT_EQ(row.Counter("foreign_gpu_processes"), 0);
-  EXPECT_TRUE(row.counters.contains("foreign_gpu_processes"));
+  EXPECT_EQ(row.Counter("foreign_gpu_processes"), 1);
+  suite_.session.reset();
+  options_.precision = 0;  // never
+  device_.elapsed_ms = [] { return 4; };
+  EXPECT_EQ(Measure().Counter("samples"), 200);
 }
 
 // Without the flag no trace is taken.
