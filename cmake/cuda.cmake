@@ -44,12 +44,12 @@ else()
   list(APPEND overlapbench_left_out comm/cuda/nccl_communicator.cc)
 endif()
 
-# overlapbench_combine_kernels(LIST FLOOR): replaces the .cu files in LIST by files that include seven of
+# overlapbench_combine_kernels(LIST TIER): replaces the .cu files in LIST by files that include seven of
 # them each. Their common headers take half of their compile time, since nvcc reads them five times per
 # file. Those in kernels/cuda/ stay as they are: the library of the kernels takes only them. Names in the
 # anonymous namespaces of such files must differ. Touching one recompiles its neighbours too, so only the
 # preset release turns OVERLAPBENCH_COMBINE on.
-function(overlapbench_combine_kernels list floor)
+function(overlapbench_combine_kernels list tier)
   set(left ${${list}})
   list(FILTER left INCLUDE REGEX "\\.cu$")
   list(FILTER left EXCLUDE REGEX "/kernels/cuda/[^/]*$")
@@ -64,7 +64,7 @@ function(overlapbench_combine_kernels list floor)
     list(TRANSFORM part REPLACE "(.+)" "#include \"\\1\"")
     list(JOIN part "\n" includes)
     math(EXPR number "${number} + 1")
-    set(file ${CMAKE_BINARY_DIR}/combined/${floor}_${number}.cu)
+    set(file ${CMAKE_BINARY_DIR}/combined/${tier}_${number}.cu)
     file(CONFIGURE OUTPUT ${file} CONTENT "${includes}\n" @ONLY)
     list(APPEND ${list} ${file})
   endwhile()
@@ -96,19 +96,19 @@ function(overlapbench_link_backend target)
 endfunction()
 
 # The kernels alone, behind a C interface, for programs that have their own buffers and streams. It is
-# linked from the floors' archives, which give it only the objects that it uses, and from none of the
-# libraries that the floors link.
+# linked from the tiers' archives, which give it only the objects that it uses, and from none of the
+# libraries that the tiers link.
 function(overlapbench_add_kernels_library)
   if(NOT overlapbench_with_cuda)
     return()
   endif()
   add_library(overlapbench_kernels SHARED kernels/library/overlapbench_kernels.cu)
-  set(floors overlapbench_floor_kernels overlapbench_floor_workload overlapbench_floor_device)
+  set(tiers overlapbench_tier_kernels overlapbench_tier_workload overlapbench_tier_device)
   foreach(property INCLUDE_DIRECTORIES COMPILE_OPTIONS)
-    set(of_floors $<TARGET_PROPERTY:overlapbench_floor_kernels,INTERFACE_${property}>)
-    set_property(TARGET overlapbench_kernels APPEND PROPERTY ${property} ${of_floors})
+    set(of_tiers $<TARGET_PROPERTY:overlapbench_tier_kernels,INTERFACE_${property}>)
+    set_property(TARGET overlapbench_kernels APPEND PROPERTY ${property} ${of_tiers})
   endforeach()
-  add_dependencies(overlapbench_kernels ${floors})
+  add_dependencies(overlapbench_kernels ${tiers})
   # The linker's list also hides the standard library's templates, which visibility does not.
   set(exports ${CMAKE_SOURCE_DIR}/cmake/exports.map)
   set_target_properties(overlapbench_kernels PROPERTIES
@@ -116,7 +116,7 @@ function(overlapbench_add_kernels_library)
     CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_link_options(overlapbench_kernels PRIVATE
     LINKER:--version-script=${exports} LINKER:--no-undefined)
-  list(TRANSFORM floors REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)
+  list(TRANSFORM tiers REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)
   target_link_libraries(overlapbench_kernels PRIVATE
     ${archives} CUDA::cudart_static Threads::Threads ${CMAKE_DL_LIBS})
 endfunction()

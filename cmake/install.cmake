@@ -19,12 +19,12 @@ elseif(SKBUILD)
 else()
   set(overlapbench_headers ${CMAKE_INSTALL_INCLUDEDIR}/overlapbench)
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/overlapbench)
-  get_property(floors GLOBAL PROPERTY overlapbench_floors)
-  set_target_properties(overlapbench_floor_benchmarks PROPERTIES EXPORT_NAME suite)
-  set_target_properties(overlapbench_floor_program PROPERTIES EXPORT_NAME main)
+  get_property(tiers GLOBAL PROPERTY overlapbench_tiers)
+  set_target_properties(overlapbench_tier_benchmarks PROPERTIES EXPORT_NAME suite)
+  set_target_properties(overlapbench_tier_program PROPERTIES EXPORT_NAME main)
   set_target_properties(overlapbench_library PROPERTIES EXPORT_NAME measuring)
   install(TARGETS overlapbench)
-  install(TARGETS ${floors} ${libraries} EXPORT overlapbenchTargets
+  install(TARGETS ${tiers} ${libraries} EXPORT overlapbenchTargets
     INCLUDES DESTINATION ${overlapbench_headers})
   install(EXPORT overlapbenchTargets NAMESPACE overlapbench:: DESTINATION ${package})
 

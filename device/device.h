@@ -1,4 +1,4 @@
-// The ground floor: a device and its streams, events, buffers and gates.
+// The lowest tier: a device and its streams, events, buffers and gates.
 //
 // A `Device` is one GPU (backend cuda) or a bounded share of the CPU's cores (backend host). It
 // makes in-order `Stream`s, `Event`s that mark and time a point in a stream, `Buffer`s, and the

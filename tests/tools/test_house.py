@@ -15,10 +15,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 MAP = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BUILD = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
-# By folder, from the table of floors.
-FLOORS = {
-    folder: int(floor)
-    for floor, folders in re.findall(r"^\| (\d) \| (`.*?`) \|", MAP, re.MULTILINE)
+# By folder, from the table of tiers.
+TIERS = {
+    folder: int(tier)
+    for tier, folders in re.findall(r"^\| (\d) \| (`.*?`) \|", MAP, re.MULTILINE)
     for folder in re.findall(r"`(\w+)/`", folders)
 }
 BESIDE = ("interface",)
@@ -33,21 +33,21 @@ def sources(*folders: str) -> Iterator[tuple[str, list[str]]]:
                 yield name, path.read_text(encoding="utf-8").splitlines()
 
 
-def test_the_map_and_the_build_have_the_same_floors() -> None:
-    """That a floor includes nothing of a higher one is tested with the compiler (floor_...)."""
+def test_the_map_and_the_build_have_the_same_tiers() -> None:
+    """That a tier includes nothing of a higher one is tested with the compiler (tier_...)."""
     words = [
-        line.split() for line in re.findall(r"^overlapbench_floor\((.*?)\)", BUILD, re.M | re.S)
+        line.split() for line in re.findall(r"^overlapbench_tier\((.*?)\)", BUILD, re.M | re.S)
     ]
-    assert {floor for floor, *_ in words} == FLOORS.keys()
-    for floor, *more in words:
-        assert not [used for used in more if FLOORS.get(used, 0) >= FLOORS[floor]], floor
+    assert {tier for tier, *_ in words} == TIERS.keys()
+    for tier, *more in words:
+        assert not [used for used in more if TIERS.get(used, 0) >= TIERS[tier]], tier
 
 
 def test_no_kernel_of_the_product_destroys_its_callers_context() -> None:
     """A trap or a failed assertion on a GPU ends the CUDA context of the whole process."""
     kernels = [
         f"{name}:{number}"
-        for name, lines in sources(*FLOORS)
+        for name, lines in sources(*TIERS)
         for number, line in enumerate(lines, 1)
         if re.search(r"\b(__trap|assert)\(|asm.*\btrap\b", line)
     ]
@@ -84,7 +84,7 @@ def is_torn_literal(line: str, following: str) -> bool:
 def test_no_line_ends_after_a_word_or_two(is_torn: Callable[[str, str], bool]) -> None:
     torn = [
         f"{name}:{number}: {line.strip()}"
-        for name, lines in sources(*FLOORS, *BESIDE, "tests")
+        for name, lines in sources(*TIERS, *BESIDE, "tests")
         for number, (line, following) in enumerate(pairwise(lines), 1)
         if is_torn(line, following)
     ]
@@ -101,7 +101,7 @@ def backticked(pattern: str) -> Iterator[tuple[str, str]]:
 
 
 def test_documents_name_files_that_exist() -> None:
-    folders = "|".join([*FLOORS, *BESIDE])
+    folders = "|".join([*TIERS, *BESIDE])
     named = list(backticked(rf"(?:{folders})/[\w/]+\.\w+"))
     assert len(named) > 20
     assert [name for name in named if not (ROOT / name[1]).exists()] == []
@@ -109,7 +109,7 @@ def test_documents_name_files_that_exist() -> None:
 
 def test_documents_name_members_that_exist() -> None:
     """As in `Sampler::Take`: a file that declares the class has the member."""
-    texts = ["\n".join(lines) for _, lines in sources(*FLOORS)]
+    texts = ["\n".join(lines) for _, lines in sources(*TIERS)]
 
     def exists(name: str) -> bool:
         owner, member = name.split("::")

@@ -1,24 +1,24 @@
-# The floors of the house (CONTRIBUTING.md): one library each, which links only floors below it.
+# The tiers of the house (CONTRIBUTING.md): one library each, which links only tiers below it.
 #
-#   overlapbench_floor(comm USES workload)
+#   overlapbench_tier(comm USES workload)
 #
-# compiles the folder comm/ as overlapbench_floor_comm. A floor's include folder contains nothing but
-# a link to its own folder, so a source finds only the headers of its floor and of those that its
-# floor links, directly or not: any other #include does not compile.
+# compiles the folder comm/ as overlapbench_tier_comm. A tier's include folder contains nothing but
+# a link to its own folder, so a source finds only the headers of its tier and of those that its
+# tier links, directly or not: any other #include does not compile.
 #
-# A new file needs no line here. Those in the folder cuda/ of a floor are left out of a build without
+# A new file needs no line here. Those in the folder cuda/ of a tier are left out of a build without
 # CUDA, those in host/ belong to every build, and .cu files compile for both backends.
 
 # overlapbench_add_headers(TARGET SCOPE FOLDER): lets a target include "FOLDER/...".
 function(overlapbench_add_headers target scope folder)
-  set(headers ${CMAKE_BINARY_DIR}/floors/${folder})
+  set(headers ${CMAKE_BINARY_DIR}/tiers/${folder})
   file(MAKE_DIRECTORY ${headers})
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${folder} ${headers}/${folder} SYMBOLIC)
   target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${headers}>")
   # nvcc loses a quote in an absolute -I. Ninja compiles in the build folder.
   if(CMAKE_BINARY_DIR MATCHES "'")
     target_compile_options(${target} ${scope}
-      "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-Ifloors/${folder}>>")
+      "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-Itiers/${folder}>>")
   endif()
 endfunction()
 
@@ -33,11 +33,11 @@ function(overlapbench_precompile target)
   endforeach()
 endfunction()
 
-# overlapbench_floor(NAME [USES FLOOR...] [LINKS LIBRARY...] [UNTIMED]): LINKS names libraries of
+# overlapbench_tier(NAME [USES TIER...] [LINKS LIBRARY...] [UNTIMED]): LINKS names libraries of
 # others. UNTIMED code plans and reports; with -O1 it compiles in three quarters of the time.
-function(overlapbench_floor name)
+function(overlapbench_tier name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "UNTIMED" "" "USES;LINKS")
-  set(target overlapbench_floor_${name})
+  set(target overlapbench_tier_${name})
   set(folders ${name} ${name}/host)
   if(overlapbench_with_cuda)
     list(APPEND folders ${name}/cuda)
@@ -52,24 +52,24 @@ function(overlapbench_floor name)
   overlapbench_add_headers(${target} PUBLIC ${name})
   target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/generated)
   add_dependencies(${target} git_revision)
-  list(TRANSFORM ARG_USES PREPEND overlapbench_floor_)
+  list(TRANSFORM ARG_USES PREPEND overlapbench_tier_)
   target_link_libraries(${target} PUBLIC ${ARG_USES} ${ARG_LINKS})
   # The program and the libraries are made of the same objects. Hidden symbols are called directly in
   # all of them, and the libraries must export only their C interfaces.
   set_target_properties(${target} PROPERTIES
-    EXPORT_NAME floor_${name} POSITION_INDEPENDENT_CODE ON
+    EXPORT_NAME tier_${name} POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  set_property(GLOBAL APPEND PROPERTY overlapbench_floors ${target})
-  # Precompiled headers need the options of the code that includes them. The first floor with the same
+  set_property(GLOBAL APPEND PROPERTY overlapbench_tiers ${target})
+  # Precompiled headers need the options of the code that includes them. The first tier with the same
   # options compiles them.
   set(options timed)
   if(ARG_UNTIMED)
     set(options untimed)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
-  get_property(first GLOBAL PROPERTY overlapbench_first_${options}_floor)
+  get_property(first GLOBAL PROPERTY overlapbench_first_${options}_tier)
   if(NOT first)
-    set_property(GLOBAL PROPERTY overlapbench_first_${options}_floor ${target})
+    set_property(GLOBAL PROPERTY overlapbench_first_${options}_tier ${target})
     overlapbench_precompile(${target})
   elseif(OVERLAPBENCH_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM ${first})
