@@ -307,7 +307,7 @@ TEST_F(TimedFixtureTest, OneSampleDoesNotDropTheWinner) {
   options_.iterations_by_google_benchmark = true;
   std::array flags = {std::string("test"), std::string("--benchmark_min_time=0.05")};
   std::array arguments = {flags[0].data(), flags[1].data()};
-  int count = std::ssize(arguments);
+  auto count = static_cast<int>(arguments.size());
   benchmark::Initialize(&count, arguments.data());
   bool is_tired = false;
   Behaviour first;
