@@ -16,7 +16,7 @@ the rules to the bodies of its functions, and to constants that a number initial
     return; throw; break; continue;   nothing, if other statements of the function follow
 
 Left out: what a macro expands to, case labels, other constant expressions, messages of exceptions,
-and sums of strings.
+sums of strings, and constants named as seeds, whose random values any others could replace.
 """
 
 import itertools
@@ -160,6 +160,8 @@ class _Walk:
     def constant(self, cursor: Cursor) -> Iterator[Mutant]:
         """`constexpr int kMost = 5;` If it is needed in a constant expression, it won't compile."""
         found = re.fullmatch(r"(?s).*=\s*([\w.'+-]+)", self.text(cursor))
+        if "Seed" in cursor.spelling:
+            return
         if found and "constexpr" in found[0] and not self.in_macro(cursor.extent.start.offset):
             number = found[1]
             begin = cursor.extent.end.offset - len(number)

@@ -117,6 +117,7 @@ def test_rules_change_what_decides(tmp_path: Path) -> None:
 #define CHECK(condition) do { if (!(condition)) throw 1; } while (false)
 static_assert(1 < 2);
 constexpr double kShare = 0.5;
+constexpr int kSeed = 3;
 int Pay(int due, int paid) { return due - paid; }
 void Count(std::vector<int>& v, bool plain) {
   CHECK(v.size() > 3);
@@ -130,7 +131,7 @@ void Count(std::vector<int>& v, bool plain) {
     found = [
         (mutant.original, mutant.mutated)
         for mutant in rules.mutants_of(tmp_path, "code.cc", entry)
-        if mutant.line != 11
+        if mutant.line != 12
     ]
     assert sorted(found) == sorted(
         [
