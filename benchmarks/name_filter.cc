@@ -44,7 +44,8 @@ void RequireUsableFilter(const std::string& flag, const std::string& text,
     try {
       const NameFilter filter(flag, text);
       for (const std::string& name : names()) static_cast<void>(filter.Matches(name));
-    } catch (const std::exception&) {  // who uses the filter will report it
+    } catch (const std::exception&) {
+      _exit(0);  // who uses the filter will report it
     }
     _exit(0);
   }

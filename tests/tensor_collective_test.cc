@@ -194,7 +194,7 @@ TEST_P(TensorCollectiveTest, PoisonsWritesAndChecksItsRows) {
     SCOPED_TRACE(one.name);
     const auto collective = MakeCollective(one.calls, one.order);
     const TensorShape& shape = one.calls.front().send->shape();
-    const double element_bytes = static_cast<double>(SizeOf(shape.element));
+    const auto element_bytes = static_cast<double>(SizeOf(shape.element));
     EXPECT_DOUBLE_EQ(collective->cost().wire_bytes, one.moved_rows * kColumns * element_bytes);
     EXPECT_DOUBLE_EQ(collective->cost().bus_factor, one.bus_factor);
     ExpectPoisons(one, *collective);
