@@ -26,13 +26,15 @@ class Setup:
     ranks: int  # at least 2
     timeout_s: int = 3
     share_gpu: bool = False
+    busy_s: int = 0  # more for each job, where other processes use the cores
 
     def timeout_of(self, drill: Drill) -> int:
         return PATIENT_S if drill.at_once else self.timeout_s
 
     def limit_s(self, drill: Drill) -> float:
         rows_s = 0 if drill.outcome is Outcome.ENDS else _ROWS_S
-        return self.timeout_of(drill) + _MARGIN_S + _PATIENCE_S + _START_AND_END_S + rows_s
+        ends_s = self.timeout_of(drill) + _MARGIN_S + _PATIENCE_S + _START_AND_END_S
+        return ends_s + rows_s + self.busy_s
 
     def flags(self, drill: Drill) -> list[str]:
         return [
@@ -51,7 +53,7 @@ def run_all(
 
     def run(drill: Drill) -> Verdict:
         with job.start(job.mpirun(setup.binary, setup.ranks, setup.flags(drill))) as started:
-            verdict = judge(drill, started.end(setup.limit_s(drill)))
+            verdict = judge(drill, started.end(setup.limit_s(drill)), setup.busy_s)
         tell(verdict)
         return verdict
 

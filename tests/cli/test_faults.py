@@ -34,12 +34,14 @@ QUICK = tuple(
     }
 )
 AT_A_TIME = 6
-TIMEOUT_S = 5  # longer than the drills' own: other tests may run beside them
+# Longer than the drills' own: other tests may run beside them.
+TIMEOUT_S = 5
+BUSY_S = 20
 
 
 @pytest.fixture(scope="module")
 def verdicts(launcher: "Launcher") -> dict[str, Verdict]:
-    setup = Setup(launcher.with_faults().binary, "host", 2, TIMEOUT_S)
+    setup = Setup(launcher.with_faults().binary, "host", 2, TIMEOUT_S, busy_s=BUSY_S)
     made = run_all(setup, choose(setup, QUICK.__contains__), AT_A_TIME, lambda _: None)
     return {verdict.drill.fault: verdict for verdict in made}
 

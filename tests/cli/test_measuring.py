@@ -143,7 +143,7 @@ tell(said(ob.measure(comp=sleep(1), comm=sleep(1)))[0])
     assert hung[0] == "error"
     assert hung[1].startswith("the stream COMP in its first run did not finish within 1 s; ")
     assert re.search(r"'comp' has not returned for [1-9]\d*\.", hung[1])
-    assert after[0] in ("ok", "noisy")
+    assert after[0] != "error"
 
 
 # On the host a check is called on the main thread, as on a GPU every callable is.
