@@ -156,6 +156,9 @@ TEST_F(LaunchTest, GivesMpirunTheProgramAndItsFlags) {
   LaunchRequest request;
   request.ranks = "3";
   request.flags = {"--backend=host", "--x"};
+  constexpr std::array kAlways = {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+                                  "OVERLAPBENCH_SIGNS"};
+  for (const char* name : kAlways) setenv(name, "0", 1);
   Child job = Start(request, R"(printf '%s\n' "$@"; for name in OMPI_MCA_ras OMPI_MCA_plm \
       OMPI_MCA_orte_default_hostfile OMPI_MCA_btl_vader_single_copy_mechanism \
       OMPI_MCA_oob_tcp_keepalive_{time,intvl,probes} OMPI_MCA_opal_signal OMPI_ALLOW_RUN_AS_ROOT \
@@ -169,6 +172,7 @@ TEST_F(LaunchTest, GivesMpirunTheProgramAndItsFlags) {
             "OMPI_MCA_oob_tcp_keepalive_intvl 1\nOMPI_MCA_oob_tcp_keepalive_probes 3\n"
             "OMPI_MCA_opal_signal\nOMPI_ALLOW_RUN_AS_ROOT 1\n"
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM 1\nOVERLAPBENCH_SIGNS 1\n");
+  for (const char* name : kAlways) unsetenv(name);
 }
 
 TEST_F(LaunchTest, WithAHostFileMpirunMayUseTheScheduler) {
