@@ -72,11 +72,11 @@ TEST_P(PreparedRunTest, TimesAreDividedByTheBatchSize) {
   constexpr int kTimes = 5;
   run_.timed = Timed::kSteps;
   const std::size_t lane = AddLane("a");
-  const std::size_t first = schedule().Add(lane, Delay("1", kDelay / 3));
+  const std::size_t first = schedule().Add(lane, Delay("1", kDelay / 4));
   const std::size_t second = schedule().Add(lane, Delay("2"));
   Prepare();
   Run(kTimes);
-  EXPECT_GE(LaneTimes(lane).own_ms(), kDelay_ms + kDelay_ms / 3);
+  EXPECT_GE(LaneTimes(lane).own_ms(), kDelay_ms + kDelay_ms / 4);
   EXPECT_LT(LaneTimes(lane).end_ms, 2 * kDelay_ms);
   EXPECT_GT(StepTimes(first).own_ms(), 0);
   EXPECT_LT(StepTimes(first).own_ms(), kDelay_ms);

@@ -161,7 +161,7 @@ def test_ranks_use_the_cores_that_slurm_gives(slurm: Rig, cores: int, tasks: int
 
 BY_SRUN = (["-N2", "-n2"], (*SRUN, "-n2", *BENCH, *MANY))
 BY_BENCH = (["-N1", "-n2", "-w", "node1"], (*BENCH, "--ranks=2", *MANY))
-TIME_LIMIT = ("scontrol", "update", "EndTime=now", "JobId=")
+TIME_LIMIT = ("scontrol", "update", "EndTime=now+1", "JobId=")
 # How the job is started and ended, and what its result and its output say then.
 ENDS = {
     "scancel of srun": (BY_SRUN, ["scancel"], "SIGTERM"),
