@@ -254,7 +254,8 @@ void Supervisor::LookForHang(Clock::time_point now) {
   const bool have_ended = messages_.Has(Sign::kEnded) || messages_.Has(Sign::kSignalled);
   if (have_ended && !ranks_ended_) ranks_ended_ = now;
   if (ranks_ended_ && now - *ranks_ended_ > kRanksEnded)
-    return GiveUp(fmt::format("mpirun hangs: the ranks ended {} s ago", kRanksEnded.count()));
+    return GiveUp(fmt::format("mpirun hangs: the ranks ended {} s ago{}", kRanksEnded.count(),
+                              job_.is_on_one_machine ? "" : " (is a machine down or cut off?)"));
   if (!IsStopped(mpirun_)) mpirun_ran_ = now;
   if (now - mpirun_ran_ > kStopped)
     return GiveUp(fmt::format("mpirun hangs: SIGSTOP came {} s ago", kStopped.count()));
