@@ -492,9 +492,9 @@ except ob.MeasureError as error:
 
 def test_the_budget_changes_from_row_to_row(program: "Program") -> None:
     [[first, longer, of_process, again]] = program("""
-configure(budget_ms=20, precision=0)
+configure(budget_ms=80, precision=0)
 def count(**settings):
-    row = ob.measure_alone(sleep(2), cache="warm", **settings)
+    row = ob.measure_alone(sleep(10), cache="warm", **settings)
     assert len(row.samples_ms) == row["samples"]
     return len(row.samples_ms)
 first, longer = count(), count(budget_ms=1000)
