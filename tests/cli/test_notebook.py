@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import overlapbench as ob
-
 if TYPE_CHECKING:
     from tests.cli.conftest import Program
 
@@ -39,9 +37,6 @@ def showing(cell: str) -> str:
 
 def test_a_notebook_is_executed(program: "Program") -> None:
     pytest.importorskip("altair")
-    lacking = [name for name in ("compare", "plot", "read", "trace") if not has(name)]
-    if lacking:
-        pytest.skip(f"there is no ob.{lacking[0]} yet")
     code = "\n".join([SHOW, *map(showing, cells())])
     told = program(code, OVERLAPBENCH_EXAMPLES=str(EXAMPLES))
     shown = {name: text for name, text in told if text.startswith(("<p", "<table"))}
@@ -50,10 +45,3 @@ def test_a_notebook_is_executed(program: "Program") -> None:
     assert "Compute/copy/n:3" in shown["Results"]
     assert "<svg" in shown["Row"]
     assert any(name.endswith("Chart") for name, _ in told)
-
-
-def has(name: str) -> bool:
-    try:
-        return getattr(ob, name) is not None
-    except (ImportError, AttributeError):
-        return False

@@ -110,6 +110,9 @@ def test_a_figure_is_a_number(results: Results) -> None:
 def test_completion_shows_the_api() -> None:
     assert {"measure", "do_bench", "read", "compare", "trace", "plot"} <= set(dir(overlapbench))
     assert not {"annotations", "importlib", "Any"} & set(dir(overlapbench))
+    for name in dir(overlapbench):
+        if name != "torch_kernels":  # needs PyTorch
+            assert getattr(overlapbench, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = overlapbench.nothing
 

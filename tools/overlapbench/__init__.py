@@ -58,8 +58,7 @@ if TYPE_CHECKING:
 _HOMES = {
     name: home
     for home, names in {
-        "judge.comparing": "compare",
-        "judge.verdicts": "Comparison",
+        "judge.verdicts": "Comparison compare",
         "measurement.bench": "do_bench",
         "measurement.callables": "Verdict Work",
         "measurement.interface": "MeasureError",
