@@ -28,7 +28,7 @@ namespace {
 // Every other rank is on another host, as far as NCCL is concerned. Set before the ranks start.
 const bool kHasHosts = setenv("NCCL_HOSTID", ByLauncher().rank % 2 == 0 ? "b" : "a", 1) == 0;
 
-// A host device of which everything is known: any two events are 0.1234 ms apart.
+// A host device whose every answer is known: any two events are 0.1234 ms apart.
 class KnownDevice : public ForwardingDevice {
  public:
   KnownDevice() : ForwardingDevice(OpenHostDevice(1)) {
