@@ -50,8 +50,10 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 
 import schemata
 from mutants import (
@@ -67,10 +69,11 @@ from mutants import (
 from schemata import Mutant
 
 # A command in it cannot reach processes outside, and all of its own end with it. The shell adopts
-# its orphans.
+# its orphans. Process numbers are the same in each, and so are the names of temporary files and of
+# OpenMPI's shared memory, which are made of them.
 OWN_PROCESSES = (
     *("unshare", "--pid", "--fork", "--kill-child", "--mount-proc"),
-    *("sh", "-c", '"$@"; exit $?', "sh"),
+    *("sh", "-c", 'for d in /tmp /dev/shm; do mount -t tmpfs none $d; done; "$@"; exit $?', "sh"),
 )
 AREAS = {
     "device": ("device", "device/host"),
@@ -140,8 +143,6 @@ def equivalents(path: Path = EQUIVALENT) -> list[Equivalent]:
 
 def candidates(tree: Path, commands: Path, area: str) -> list[Mutant]:
     """All mutants of an area. What a file has is kept until it or the rules change."""
-    import rules  # needs libclang
-
     database = {entry["file"]: entry for entry in json.loads(commands.read_text())}
     kept = commands.parent / "candidates"
     kept.mkdir(exist_ok=True)
@@ -151,9 +152,11 @@ def candidates(tree: Path, commands: Path, area: str) -> list[Mutant]:
             name = place.relative_to(tree).as_posix()
             if str(place) not in database:
                 continue
-            text = place.read_bytes() + Path(rules.__file__).read_bytes()
+            text = place.read_bytes() + (HERE / "rules.py").read_bytes()
             store = kept / f"{hashlib.sha256(name.encode() + text).hexdigest()}.json"
             if not store.is_file():
+                import rules  # needs libclang
+
                 made = rules.mutants_of(tree, name, database[str(place)])
                 store.write_text(json.dumps([asdict(mutant) for mutant in made]))
             found += [Mutant(**entry) for entry in json.loads(store.read_text())]
@@ -170,8 +173,9 @@ def draw(mutants: Sequence[Mutant], size: int, seed: str) -> list[Mutant]:
 
 
 class MutatedTree(CopiedTree):
-    def __init__(self, copy: Path, jobs: int, preset: str) -> None:
+    def __init__(self, copy: Path, jobs: int, preset: str, at_once: int) -> None:
         super().__init__(copy, jobs, preset)
+        self.at_once = at_once
         self.mutated: set[str] = set()  # files, also those whose mutants do not compile
         if shutil.which("unshare") and self.command([*OWN_PROCESSES, "true"]).status == 0:
             self.within = OWN_PROCESSES
@@ -227,11 +231,19 @@ class MutatedTree(CopiedTree):
         store = self.copy / "build" / "reached.json"
         known = json.loads(store.read_text()) if store.is_file() else {}
         reached = {}
-        for test in tests:
+
+        def learn(test: str) -> None:
             built_ns = self.program(test).stat().st_mtime_ns
             if test not in known or known[test][0] != built_ns or known[test][2] is None:
                 known[test] = [built_ns, *self.reach_one(test)]
-                store.write_text(json.dumps(known))
+
+        alone = [test for test in tests if self.runs_alone(test)]
+        with ThreadPoolExecutor(self.at_once) as pool:
+            list(pool.map(learn, [test for test in tests if test not in alone]))
+        for test in alone:
+            learn(test)
+        store.write_text(json.dumps(known))
+        for test in tests:
             _, self.seconds[test], numbers = known[test]
             if numbers is None:
                 print(f"left out, it fails without a mutant: {test}", flush=True)
@@ -241,7 +253,7 @@ class MutatedTree(CopiedTree):
 
     def reach_one(self, test: str) -> tuple[float, list[int] | None]:
         """How long a test takes, and what it reaches; None if it fails."""
-        record = self.copy / "build" / "reached"
+        record = self.copy / "build" / f"reached-{test}"
         record.unlink(missing_ok=True)
         began = time.monotonic()
         ended = self.run(test, MUTANTS_REACHED=str(record))
@@ -282,13 +294,16 @@ class MutatedTree(CopiedTree):
             reached[test] = {int(line) for line in itertools.chain(*lines)}
         return reached
 
+    def runs_alone(self, test: str) -> bool:
+        """Whether it measures times."""
+        return is_pytest(test) or self.properties(test).get("RUN_SERIAL", False)
+
     def catches(self, test: str, number: int) -> str:
         """What shows that the test notices the mutant, or ""."""
         ended = self.run(test, MUTANT_ON=str(number))
         if ended.status == 0:
             return ""
-        alone = is_pytest(test) or self.properties(test).get("RUN_SERIAL", False)
-        if alone and (
+        if self.runs_alone(test) and (
             self.run(test).status != 0 or self.run(test, MUTANT_ON=str(number)).status == 0
         ):
             return ""
@@ -380,14 +395,22 @@ def try_sample(
     order = list(verdicts.items())
     random.Random(given.seed).shuffle(order)  # what was tried when time is up is a fair sample
     ends = time.monotonic() + 60 * given.minutes
-    for done, (number, verdict) in enumerate(order, 1):
+    saving = Lock()
+
+    def try_one(place: int) -> None:
+        number, verdict = order[place]
         chosen = re.search(given.only, verdict.mutant.file)
         if not chosen or verdict.word == "caught" or time.monotonic() > ends:
-            continue
+            return
         tests = sorted((t for t in reached if number in reached[t]), key=tree.seconds.__getitem__)
         try_mutant(tree, number, tests, verdict, given.first)
-        store.write_text(json.dumps([asdict(verdict) for verdict in verdicts.values()]))
-        print(f"[{done}/{len(order)}] {verdict.word}: {verdict.mutant} {verdict.note}", flush=True)
+        with saving:
+            store.write_text(json.dumps([asdict(verdict) for verdict in verdicts.values()]))
+            done = f"[{place + 1}/{len(order)}]"
+            print(f"{done} {verdict.word}: {verdict.mutant} {verdict.note}", flush=True)
+
+    with ThreadPoolExecutor(given.at_once) as pool:
+        list(pool.map(try_one, range(len(order))))
     return list(verdicts.values())
 
 
@@ -416,10 +439,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cli", metavar="TESTS", help='also tests/cli: pytest\'s -k, "" for all')
     parser.add_argument("--preset", default="host-only", help="of CMakePresets.json")
     parser.add_argument("--jobs", type=int, default=1, help="of the build")
+    parser.add_argument("--at-once", type=int, default=1, help="tests that run at once")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     refresh_copy(ROOT, COPY)
-    tree = MutatedTree(COPY, given.jobs, given.preset)
+    tree = MutatedTree(COPY, given.jobs, given.preset, given.at_once)
     if not tree.within and not given.list and "launcher" in (given.area or AREAS):
         parser.error("mutants of the launcher may kill any process: run as root, or name areas")
     try:
