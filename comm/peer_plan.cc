@@ -5,6 +5,14 @@
 namespace overlapbench {
 namespace {
 
+// The elements of a move within the range; their count may be 0 or less.
+Move Cut(Move move, const Range& range) {
+  for (auto* const places : {&move.from, &move.to})
+    for (Place& place : *places) place.first += range.first;
+  move.count = std::min(range.end, move.count) - range.first;
+  return move;
+}
+
 // The parts of a plan, seen from one rank.
 class Planner {
  public:
@@ -54,11 +62,11 @@ class Planner {
   }
 
   // A rank's contribution to an all-gather.
-  [[nodiscard]] Place PartOf(int rank) const {
+  [[nodiscard]] Place Contribution(int rank) const {
     return problem_.in_place ? Place{rank, PeerBuffer::kReceive, Start(rank)}
                              : Place{rank, PeerBuffer::kSend, 0};
   }
-  [[nodiscard]] Place own_part() const { return PartOf(rank_); }
+  [[nodiscard]] Place own_part() const { return Contribution(rank_); }
   // Where this rank's segment of a reduce-scatter goes.
   [[nodiscard]] Place reduced_part() const {
     return problem_.in_place ? Place{rank_, PeerBuffer::kSend, Start(rank_)}
@@ -144,20 +152,26 @@ class Planner {
   }
 
   [[nodiscard]] std::vector<MovePhase> Broadcast() const {
-    if (problem_.ranks == 2) return {Direct()};
-    return direction_ == Direction::kBoth ? std::vector<MovePhase>{Relay()} : ScatterAndGather();
+    if (problem_.ranks <= 2) return {Direct()};
+    switch (direction_) {
+      case Direction::kLoad:
+        return {Relay({rank_}), GatherShares()};
+      case Direction::kStore:
+        return Chain();
+      default:
+        return {Relay(Others())};
+    }
   }
 
   // With two ranks, no rank has to forward data.
   [[nodiscard]] MovePhase Direct() const {
     MovePhase phase;
-    const bool is_root = rank_ == problem_.root;
     for (const int segment : RanksInTurn()) {
       const Place from{problem_.root, PeerBuffer::kSend, Start(segment)};
       Move move{{from}, {}, problem_.segment};
       for (const int peer : RanksInTurn()) {
         const bool has_it = peer == problem_.root && problem_.in_place;
-        const bool carries = pushes() ? is_root : peer == rank_;
+        const bool carries = pushes() ? is_root() : peer == rank_;
         if (carries && !has_it) move.to.push_back({peer, PeerBuffer::kReceive, Start(segment)});
       }
       if (!move.to.empty()) phase.push_back(move);
@@ -165,42 +179,62 @@ class Planner {
     return phase;
   }
 
-  // Every rank reads its segment from the root and writes it to all.
-  [[nodiscard]] MovePhase Relay() const {
-    const Place from{problem_.root, PeerBuffer::kSend, Start(rank_)};
-    Move move{{from}, {}, problem_.segment};
-    for (const int peer : RanksInTurn()) {
-      if (problem_.in_place && peer == problem_.root) continue;
-      move.to.push_back({peer, PeerBuffer::kReceive, Start(rank_)});
-    }
-    return {move};
+  // ---- Shares of a broadcast, one for each rank but the root
+
+  [[nodiscard]] bool is_root() const { return rank_ == problem_.root; }
+  // How many ranks a rank comes after the root, in ring order.
+  [[nodiscard]] int PositionOf(int rank) const {
+    return (rank + problem_.ranks - problem_.root) % problem_.ranks;
+  }
+  // The ranks that have a share, this one last.
+  [[nodiscard]] std::vector<int> Others() const {
+    std::vector<int> others = RanksInTurn();
+    std::erase(others, problem_.root);
+    return others;
+  }
+  [[nodiscard]] Move ShareOf(int rank, Place from) const {
+    const auto [first, end] =
+        PartOf({0, Start(problem_.ranks)}, problem_.word, PositionOf(rank) - 1, problem_.ranks - 1);
+    from.first = first;
+    return {{from}, {}, end - first};
+  }
+  static void AddTo(Move& move, int rank) {
+    move.to.push_back({rank, PeerBuffer::kReceive, move.from[0].first});
   }
 
-  // The root receives nothing in the second phase, since it has everything.
-  [[nodiscard]] std::vector<MovePhase> ScatterAndGather() const {
-    MovePhase scatter;
-    MovePhase gather;
-    const bool is_root = rank_ == problem_.root;
-    for (const int peer : RanksInTurn()) {
-      const bool own = peer == rank_;
-      const Place here{rank_, PeerBuffer::kReceive, Start(peer)};
-      if (is_root && !problem_.in_place)
-        scatter.push_back(Copy({rank_, PeerBuffer::kSend, Start(peer)}, here));
-      if (pushes() && is_root && !own)
-        scatter.push_back(Copy({rank_, PeerBuffer::kSend, Start(peer)},
-                               {peer, PeerBuffer::kReceive, Start(peer)}));
-      if (!pushes() && !is_root && own)
-        scatter.push_back(Copy({problem_.root, PeerBuffer::kSend, Start(peer)}, here));
-      if (own) continue;
-      const bool root_has_it = peer == problem_.root;
-      if (pushes() && !root_has_it)
-        gather.push_back(Copy({rank_, PeerBuffer::kReceive, Start(rank_)},
-                              {peer, PeerBuffer::kReceive, Start(rank_)}));
-      if (!pushes() && !is_root)
-        gather.push_back(Copy(
-            {peer, root_has_it ? PeerBuffer::kSend : PeerBuffer::kReceive, Start(peer)}, here));
+  // Every other rank reads its share from the root and writes it to `ranks`.
+  [[nodiscard]] MovePhase Relay(const std::vector<int>& ranks) const {
+    if (is_root()) return RootsOwn();
+    Move move = ShareOf(rank_, {problem_.root, PeerBuffer::kSend, 0});
+    for (const int rank : ranks) AddTo(move, rank);
+    return {move};
+  }
+  [[nodiscard]] MovePhase RootsOwn() const {
+    MovePhase phase;
+    if (problem_.in_place) return phase;
+    for (const int share : Others())
+      AddTo(phase.emplace_back(ShareOf(share, {rank_, PeerBuffer::kSend, 0})), rank_);
+    return phase;
+  }
+  [[nodiscard]] MovePhase GatherShares() const {
+    MovePhase phase;
+    for (const int peer : Others()) {
+      if (peer == rank_ || is_root()) continue;
+      AddTo(phase.emplace_back(ShareOf(peer, {peer, PeerBuffer::kReceive, 0})), rank_);
     }
-    return {scatter, gather};
+    return phase;
+  }
+
+  // In phase p, the p-th rank after the root sends everything to the next.
+  [[nodiscard]] std::vector<MovePhase> Chain() const {
+    std::vector<MovePhase> phases(problem_.ranks - 1);
+    const int position = PositionOf(rank_);
+    if (position == problem_.ranks - 1) return phases;
+    Move move{{{rank_, is_root() ? PeerBuffer::kSend : PeerBuffer::kReceive, 0}}, {}, count()};
+    AddTo(move, (rank_ + 1) % problem_.ranks);
+    if (is_root() && !problem_.in_place) AddTo(move, rank_);
+    phases[position] = {move};
+    return phases;
   }
 
   [[nodiscard]] int next() const { return (rank_ + problem_.shift) % problem_.ranks; }
@@ -285,6 +319,27 @@ std::vector<MovePhase> PeerPlan(const PeerProblem& problem, Direction direction,
   return Planner(problem, direction, rank).Plan();
 }
 
+Range PartOf(const Range& range, long word, long index, long count) {
+  const long words = (range.end - range.first) / word;
+  return {range.first + words * index / count * word,
+          range.first + words * (index + 1) / count * word};
+}
+
+std::vector<MovePhase> InSteps(const std::vector<MovePhase>& phases, const Range& range, long word,
+                               int pieces) {
+  const PlanSteps steps{static_cast<int>(phases.size()), pieces};
+  std::vector<MovePhase> in_steps(steps.count());
+  for (int step = 0; step < steps.count(); ++step) {
+    for (int phase = steps.first_phase(step); phase < steps.end_phase(step); ++phase) {
+      for (const Move& move : phases[phase]) {
+        Move cut = Cut(move, PartOf(range, word, step - phase, pieces));
+        if (cut.count > 0) in_steps[step].push_back(std::move(cut));
+      }
+    }
+  }
+  return in_steps;
+}
+
 std::vector<MovePhase> MovesToPeers(std::vector<MovePhase> phases, int rank) {
   const auto is_own = [rank](const Place& place) { return place.rank == rank; };
   for (MovePhase& phase : phases) {
@@ -298,10 +353,14 @@ std::vector<MovePhase> MovesToPeers(std::vector<MovePhase> phases, int rank) {
 }
 
 long MoveCount(const PeerProblem& problem, Direction direction) {
-  const bool is_whole =
-      problem.operation == Operation::kAllReduce || problem.operation == Operation::kBroadcast;
-  return direction == Direction::kMail && is_whole ? problem.ranks * problem.segment
-                                                   : problem.segment;
+  const long whole = problem.ranks * problem.segment;
+  const bool is_broadcast = problem.operation == Operation::kBroadcast;
+  if (direction == Direction::kMail)
+    return is_broadcast || problem.operation == Operation::kAllReduce ? whole : problem.segment;
+  if (!is_broadcast || problem.ranks <= 2) return problem.segment;
+  if (direction == Direction::kStore) return whole;
+  const long shares = problem.ranks - 1;
+  return (whole / problem.word + shares - 1) / shares * problem.word;
 }
 
 long ScratchCount(const PeerProblem& problem, Direction direction) {

@@ -7,14 +7,24 @@
 // arrived when all its earlier work is done. A phase reads from other ranks only what was written
 // before it began.
 //
-// The n-th element of a buffer is Place{rank, buffer, n}. All moves of a plan have the same number
-// of elements, so that a share of a move (every k-th tile, say) depends only on the same share of
-// earlier moves: blocks that execute the same share need only wait for each other.
+// The n-th element of a buffer is Place{rank, buffer, n}. A share of a move (every k-th tile, say)
+// depends only on the same share of earlier moves: blocks that execute the same share need only
+// wait for each other. All moves of a plan have the same number of elements, but for those of a
+// broadcast of more than two ranks, which differ by one word.
+//
+// So a plan can also be carried out in pieces (PlanSteps). Step s executes phase f on piece s - f.
+// Different phases then run at once, and what they use (link, SMs) is busy at the same time.
 //
 // The plan's `Direction` says whether ranks read or write over the link. kLoad reads the data from
 // the peers. kStore pushes it to them. Reductions that push, and those by copy engine, which cannot
 // add, go through a scratch buffer on the rank that adds. kBoth reads, adds, and writes in one pass
 // if the operation has both halves (all-reduce, broadcast).
+//
+// A broadcast sends each byte once from the root, whose outgoing link is the bottleneck. Every
+// other rank gets a share and forwards it (kLoad, kBoth), or the data passes along a chain of all
+// ranks (kStore). In the chain a rank sends to one other and receives from one, so copies never
+// compete for a link, however the ranks drift apart. It has as many phases as links and needs
+// pieces.
 //
 // kMail needs no meetings, because each word shows by itself that it has arrived. A plan has two
 // phases. First a rank copies from its own send buffer to the others' mail. Then it copies or adds,
@@ -65,16 +75,45 @@ struct PeerProblem {
   int root = 0;
   int shift = 1;           // of the ring
   bool own_stays = false;  // for an all-to-all: a rank's own segment stays in place
+  long word = 1;           // elements that no move divides; a segment has a whole number of words
 };
 
 // The phases of `rank`. All ranks have the same number of them. An empty phase only waits.
 std::vector<MovePhase> PeerPlan(const PeerProblem& problem, Direction direction, int rank);
 
+// The steps of a plan of `phases` that is carried out in `pieces`.
+struct PlanSteps {
+  int phases = 1;
+  int pieces = 1;
+
+  [[nodiscard]] constexpr int count() const { return phases + pieces - 1; }
+  // Of a step: the phases that it executes, from the first up to `end_phase`.
+  [[nodiscard]] constexpr int first_phase(int step) const {
+    return step < pieces ? 0 : step - pieces + 1;
+  }
+  [[nodiscard]] constexpr int end_phase(int step) const {
+    return step < phases ? step + 1 : phases;
+  }
+};
+
+// Elements of a move, from the first up to `end`.
+struct Range {
+  long first = 0;
+  long end = 0;
+};
+// Part `index` of `count` of a range, in whole words. Parts differ by at most one word.
+Range PartOf(const Range& range, long word, long index, long count);
+
+// This range of every move, in pieces, with a phase for each step.
+std::vector<MovePhase> InSteps(const std::vector<MovePhase>& phases, const Range& range, long word,
+                               int pieces);
+
 // Reduces a kStore plan to its copies to other ranks, without sums and copies within the rank. A
 // sum is copied from the rank's own buffer for it. Keeps all phases, even empty ones.
 std::vector<MovePhase> MovesToPeers(std::vector<MovePhase> phases, int rank);
 
-// Elements of each move of the plan: a segment, or with kMail what one rank sends to another.
+// Elements of the plan's longest move: usually a segment; with kMail, what one rank sends to
+// another.
 long MoveCount(const PeerProblem& problem, Direction direction);
 
 // Elements of the scratch buffer that the plan needs.

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "comm/peer_plan.h"
-
 namespace overlapbench {
 namespace {
 
@@ -97,14 +95,6 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
   if (IsPointToPoint(operation) && row.engine != PeerEngine::kCopy)
     return fmt::format("{} does not support transfers between two ranks; use nccl or copy",
                        row.name);
-  if (operation == Operation::kReduceScatter) {
-    const long most = kMostMailBytes * machine.ranks.size();
-    if (row.engine == PeerEngine::kSmStore && settings.Integer("bytes") > most)
-      return fmt::format("{} supports reduce-scatters of at most {} bytes; use sm_load", row.name,
-                         most);
-    if (row.engine == PeerEngine::kSmBulk)
-      return fmt::format("{} does not support reduce-scatters; use sm_load", row.name);
-  }
   // Behind a closed gate the driver queues a limited number of operations, and a sum by copy engine
   // needs dozens of them.
   if (row.engine == PeerEngine::kCopy && settings.Has("cadence") &&
@@ -161,6 +151,11 @@ std::string NoTransport(const Machine& machine, const std::vector<Operation>& op
     if (!why.empty()) return why;
   }
   return "";
+}
+
+bool MayNeedScratch(const Settings& settings) {
+  const TransportRow& row = RowOf(settings);
+  return row.carrier == Carrier::kPeers && row.engine != PeerEngine::kSmLoad;
 }
 
 bool IsByCopyEngine(const Settings& settings) {

@@ -20,6 +20,11 @@ constexpr long kUnset = -1;
 
 using Array = std::vector<long>;
 
+Place Ahead(Place place, long element) {
+  place.first += element;
+  return place;
+}
+
 // All ranks' buffers. In place, a rank has one.
 class Node {
  public:
@@ -45,8 +50,8 @@ class Node {
   // One element of a move.
   void CarryOut(const Move& move, long i) {
     long sum = 0;
-    for (Place from : move.from) sum += *Element({from.rank, from.buffer, from.first + i});
-    for (Place to : move.to) *Element({to.rank, to.buffer, to.first + i}) = sum;
+    for (const Place& from : move.from) sum += *Element(Ahead(from, i));
+    for (const Place& to : move.to) *Element(Ahead(to, i)) = sum;
   }
 
  private:
@@ -132,6 +137,22 @@ std::vector<std::vector<MovePhase>> PlansOf(const PeerProblem& problem, Directio
   return plans;
 }
 
+// The same for a range of them, carried out in pieces.
+std::vector<std::vector<MovePhase>> StepsOf(const PeerProblem& problem, Direction direction,
+                                            const Range& range, int pieces) {
+  auto plans = PlansOf(problem, direction);
+  for (auto& plan : plans) plan = InSteps(plan, range, problem.word, pieces);
+  return plans;
+}
+
+template <class Visit>
+void ForEachElement(const std::vector<std::vector<MovePhase>>& plans, std::size_t step,
+                    const Visit& visit) {
+  for (const auto& plan : plans)
+    for (const Move& move : plan.at(step))
+      for (long i = 0; i < move.count; ++i) visit(move, i);
+}
+
 struct Case {
   PeerProblem problem;
   Direction direction;
@@ -155,6 +176,7 @@ std::vector<Case> Cases() {
         if (operation == kBroadcast && ranks > 1) {
           cases.push_back({{operation, ranks, kSegment, false, ranks - 1}, direction});
           cases.push_back({{operation, ranks, kSegment, true, ranks - 1}, direction});
+          cases.push_back({{operation, ranks, 2 * kSegment, false, 0, 1, false, 2}, direction});
         }
         if (operation == kShiftRing && ranks > 2)
           cases.push_back({{operation, ranks, kSegment, false, 0, ranks - 1}, direction});
@@ -178,28 +200,59 @@ std::string NameOf(const testing::TestParamInfo<Case>& info) {
   return std::string(kOperations.at(static_cast<std::size_t>(problem.operation))) +
          kDirections.at(static_cast<std::size_t>(direction)) + std::to_string(problem.ranks) +
          (problem.in_place ? "InPlace" : "") + (problem.own_stays ? "OwnStays" : "") +
-         (problem.root > 0 ? "FromTheLast" : "") + (problem.shift > 1 ? "ToThePrevious" : "");
+         (problem.root > 0 ? "FromTheLast" : "") + (problem.word > 1 ? "InWords" : "") +
+         (problem.shift > 1 ? "ToThePrevious" : "");
 }
 
 class PeerPlanTest : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(All, PeerPlanTest, testing::ValuesIn(Cases()), NameOf);
 
-// The ranks of a phase come one after the other here, first to last and then last to first: a plan
-// that depends on their order within a phase fails in one of the two.
+// Carried out as a whole and in pieces, in one range or in two after each other. The ranks of a
+// step come one after the other here, first to last and then last to first: a plan that depends on
+// their order within a step fails in one of the two.
 TEST_P(PeerPlanTest, GivesEveryRankTheResultOfTheOperation) {
   const auto& [problem, direction] = GetParam();
-  const auto plans = PlansOf(problem, direction);
+  const Range all{0, MoveCount(problem, direction)};
   std::vector<int> order(problem.ranks);
   std::iota(order.begin(), order.end(), 0);
-  for (int turn = 0; turn < 2; ++turn) {
+  for (int turn = 0; turn < 4; ++turn) {
     Node node(problem);
     Fill(node, problem);
-    for (std::size_t phase = 0; phase < plans[0].size(); ++phase) {
-      for (const int rank : order)
-        for (const Move& move : plans[rank].at(phase)) node.CarryOut(move);
+    const int lanes = 1 + turn / 2;
+    for (int lane = 0; lane < lanes; ++lane) {
+      const auto plans =
+          StepsOf(problem, direction, PartOf(all, problem.word, lane, lanes), 1 + turn);
+      for (std::size_t step = 0; step < plans[0].size(); ++step) {
+        for (const int rank : order)
+          for (const Move& move : plans[rank].at(step)) node.CarryOut(move);
+      }
     }
     ExpectResult(node, problem);
     std::ranges::reverse(order);
+  }
+}
+
+// Nothing orders the moves of a step, on one rank or on several: none may read what another one
+// writes, and no two may write to one place.
+TEST_P(PeerPlanTest, ReadsNothingThatTheSameStepWrites) {
+  const auto& [problem, direction] = GetParam();
+  const Range all{0, MoveCount(problem, direction)};
+  for (const int pieces : {1, 3}) {
+    const auto plans = StepsOf(problem, direction, all, pieces);
+    for (std::size_t step = 0; step < plans[0].size(); ++step) {
+      std::map<const long*, std::pair<const Move*, long>> writers;
+      Node node(problem);
+      ForEachElement(plans, step, [&](const Move& move, long i) {
+        for (const Place& to : move.to)
+          EXPECT_TRUE(writers.try_emplace(node.Element(Ahead(to, i)), &move, i).second);
+      });
+      ForEachElement(plans, step, [&](const Move& move, long i) {
+        for (const Place& from : move.from) {
+          const auto writer = writers.find(node.Element(Ahead(from, i)));
+          EXPECT_TRUE(writer == writers.end() || writer->second == std::pair(&move, i));
+        }
+      });
+    }
   }
 }
 
@@ -216,20 +269,25 @@ TEST_P(PeerPlanTest, NeedsOfEarlierMovesTheSameShareOnly) {
       const long share = from_the_end ? count - 1 - i : i;
       for (std::size_t phase = 0; phase < plans[0].size(); ++phase) {
         for (const auto& plan : plans)
-          for (const Move& move : plan.at(phase)) node.CarryOut(move, share);
+          for (const Move& move : plan.at(phase))
+            if (share < move.count) node.CarryOut(move, share);
       }
     }
     ExpectResult(node, problem);
   }
 }
 
-TEST_P(PeerPlanTest, HasTheSamePhasesOnEveryRankAndMovesOfOneLength) {
+TEST_P(PeerPlanTest, HasTheSamePhasesOnEveryRankAndMovesOfOneLengthButForAWord) {
   const auto& [problem, direction] = GetParam();
   const auto plans = PlansOf(problem, direction);
   for (const auto& plan : plans) {
     EXPECT_EQ(plan.size(), plans[0].size());
     for (const auto& phase : plan)
-      for (const Move& move : phase) EXPECT_EQ(move.count, MoveCount(problem, direction));
+      for (const Move& move : phase) {
+        EXPECT_LE(move.count, MoveCount(problem, direction));
+        EXPECT_GE(move.count, MoveCount(problem, direction) - problem.word);
+        EXPECT_EQ(move.count % problem.word, 0);
+      }
   }
 }
 
@@ -380,18 +438,25 @@ TEST(PeerPlan, SendsByMailAllThatAnotherRankNeedsInOneMove) {
   EXPECT_EQ(MoveCount({Operation::kAllReduce, 4, kSegment}, Direction::kBoth), kSegment);
 }
 
-TEST(PeerPlan, HasNoSendsAndReceives) {
-  for (const Direction direction : {Direction::kStore, Direction::kMail})
-    EXPECT_THROW(PeerPlan({Operation::kSend, 2, kSegment}, direction, 0), Error);
-}
-
-TEST(PeerPlan, NeedsScratchMemoryOnlyForReductionsByPush) {
-  const PeerProblem all_reduce{Operation::kAllReduce, 4, kSegment, false, 0};
-  const PeerProblem all_gather{Operation::kAllGather, 4, kSegment, false, 0};
-  EXPECT_EQ(ScratchCount(all_reduce, Direction::kStore), 4 * kSegment);
-  EXPECT_EQ(ScratchCount(all_reduce, Direction::kBoth), 0);
-  EXPECT_EQ(ScratchCount(all_reduce, Direction::kMail), 0);
-  EXPECT_EQ(ScratchCount(all_gather, Direction::kStore), 0);
+// Its outgoing link limits a broadcast. A move crosses it once if another rank reads from the root,
+// and once for each other rank that the root writes to.
+TEST(PeerPlan, TakesEachByteOfABroadcastFromTheRootOnce) {
+  for (const auto& [problem, direction] : Cases()) {
+    if (problem.operation != Operation::kBroadcast || direction == Direction::kMail) continue;
+    long taken = 0;
+    for (int rank = 0; rank < problem.ranks; ++rank) {
+      for (const auto& phase : PeerPlan(problem, direction, rank)) {
+        for (const Move& move : phase) {
+          const auto written = std::ranges::count_if(
+              move.to, [root = problem.root](const Place& to) { return to.rank != root; });
+          if (move.from[0].rank == problem.root)
+            taken += move.count * (rank == problem.root ? written : 1);
+        }
+      }
+    }
+    EXPECT_EQ(taken, problem.ranks > 1 ? problem.ranks * problem.segment : 0)
+        << problem.ranks << " ranks, direction " << static_cast<int>(direction);
+  }
 }
 
 }  // namespace

@@ -247,16 +247,6 @@ TEST(OverlapKnobs, RefuseATransportThatLacksTheOperation) {
             "comm_sms is for our own kernels; with nccl, use comm_ctas");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "copy"}, {"comm_ctas", "8"}}),
             "comm_ctas is for NCCL only; copy does not use it");
-  EXPECT_EQ(ExcludedOnH200("Overlap/ReduceScatter+CublasGemm", {{"transport", "sm_bulk"}}),
-            "sm_bulk does not support reduce-scatters; use sm_load");
-  const auto scattered = [](const std::string& bytes) {
-    return ExcludedOnH200("Overlap/ReduceScatter+CublasGemm",
-                          {{"transport", "sm_store"}, {"bytes", bytes}});
-  };
-  const std::string too_long =
-      "sm_store supports reduce-scatters of at most 131072 bytes; use sm_load";
-  EXPECT_NE(scattered("131072"), too_long);
-  EXPECT_EQ(scattered("131088"), too_long);
   EXPECT_EQ(excluded(all_to_all, {{"transport", "copy"}, {"comm_sms", "8"}}),
             "copies between GPUs use no SMs; comm_sms is for sums");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "nccl_ce"}}),

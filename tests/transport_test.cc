@@ -95,15 +95,12 @@ TEST_F(TransportTest, TakesSettingsUpToTheirLimits) {
   ExpectCarries("nccl", kAllReduce, {{"place", "in"}, {"bytes", "4"}});
   for (const std::string transport : {"copy", "sm_load", "sm_store", "sm_bulk"}) {
     ExpectCarries(transport, kAllReduce, {{"bytes", "96"}, {"comm_sms", "132"}});
+    ExpectCarries(transport, kReduceScatter, {{"bytes", "1073741824"}});
     EXPECT_EQ(Refused(transport, kAllReduce, {{"bytes", "80"}}),
               transport + " needs bytes to be a multiple of 16 x ranks");
     EXPECT_EQ(Refused(transport, kAllReduce, {{"comm_sms", "133"}}),
               "comm_sms:133 is more than the GPU's 132 SMs");
   }
-  ExpectCarries("sm_store", kReduceScatter, {{"bytes", "262144"}});
-  EXPECT_EQ(Refused("sm_store", kReduceScatter, {{"bytes", "262176"}}),
-            "sm_store supports reduce-scatters of at most 262144 bytes; use sm_load");
-  ExpectCarries("sm_load", kReduceScatter, {{"bytes", "262176"}});
   ExpectCarries("copy", kAllReduce, {{"cadence", "isolated"}});
   EXPECT_EQ(Refused("copy", kAllReduce, {{"cadence", "streaming"}}),
             "transport:copy supports cadence:isolated only");

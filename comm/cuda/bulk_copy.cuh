@@ -32,49 +32,59 @@ __device__ inline void AwaitStores() { asm volatile("cp.async.bulk.wait_group 0;
 
 // ---- Chunks
 
-// A block's tiles of a phase's moves: every `blocks`-th, beginning with `first`.
+// What a block does in a step: every `blocks`-th tile of some moves, beginning with tile `first`.
 struct Share {
-  const AddressedMove* moves;
-  int count;
+  int step;
+  int first_move;
+  int end_move;
   int first;
   int blocks;
 };
 
-// Iterates over a block's steps in a phase: its tiles, for each all moves, and for each their
-// chunks of at most `chunk_words`.
+// Iterates over a block's chunks in a step: its tiles, for each all moves, and for each of them the
+// chunks of its tile. A slot of `slot_words` holds a chunk of every source.
 struct Cursor {
-  int chunk_words;
-  long tile;
-  int move = 0;
+  int slot_words;
+  int move;
   int offset = 0;
+  long tile;  // the first word, counted from the piece's
 
-  __device__ Cursor(const PackedMoves& plan, const Share& share, int most_words)
-      : chunk_words(most_words),
-        tile(share.count > 0 ? share.first * plan.tile_words : plan.words) {}
-  [[nodiscard]] __device__ bool Valid(const PackedMoves& plan) const { return tile < plan.words; }
-  [[nodiscard]] __device__ int TileWords(const PackedMoves& plan) const {
-    return static_cast<int>(min(plan.tile_words, plan.words - tile));
+  __device__ Cursor(const PackedMoves& plan, const Share& share, int slot)
+      : slot_words(slot),
+        move(share.first_move),
+        tile(share.first_move < share.end_move ? share.first * plan.tile_words : plan.piece_words) {
+    SkipEmpty(plan, share);
   }
-  [[nodiscard]] __device__ int Words(const PackedMoves& plan) const {
-    return min(chunk_words, TileWords(plan) - offset);
+  [[nodiscard]] __device__ bool Valid(const PackedMoves& plan) const {
+    return tile < plan.piece_words;
   }
-  [[nodiscard]] __device__ std::uint32_t Bytes(const PackedMoves& plan) const {
-    return Words(plan) * sizeof(uint4);
+  [[nodiscard]] __device__ int ChunkWords(const PackedMoves& plan) const {
+    constexpr int kWarp = 32;
+    const int sources = plan.moves[move].sources;
+    return sources == 1 ? slot_words : slot_words / sources / kWarp * kWarp;
   }
-  // This chunk's address in one of the move's buffers.
-  [[nodiscard]] __device__ const uint4* In(const void* move) const {
-    return static_cast<const uint4*>(move) + tile + offset;
+  // The first word of this chunk, and how many there are.
+  [[nodiscard]] __device__ long First(const PackedMoves& plan, const Share& share) const {
+    return plan.PieceOf(move, share.step) * plan.piece_words + tile + offset;
   }
-  [[nodiscard]] __device__ uint4* In(void* move) const {
-    return static_cast<uint4*>(move) + tile + offset;
+  [[nodiscard]] __device__ int Words(const PackedMoves& plan, const Share& share) const {
+    const long in_tile = min(plan.tile_words, plan.piece_words - tile) - offset;
+    const long in_move = plan.moves[move].words - First(plan, share);
+    return static_cast<int>(min(static_cast<long>(ChunkWords(plan)), min(in_tile, in_move)));
   }
   __device__ void Next(const PackedMoves& plan, const Share& share) {
-    offset += chunk_words;
-    if (offset < TileWords(plan)) return;
-    offset = 0;
-    if (++move < share.count) return;
-    move = 0;
-    tile += share.blocks * plan.tile_words;
+    offset += ChunkWords(plan);
+    SkipEmpty(plan, share);
+  }
+
+ private:
+  __device__ void SkipEmpty(const PackedMoves& plan, const Share& share) {
+    while (Valid(plan) && Words(plan, share) <= 0) {
+      offset = 0;
+      if (++move < share.end_move) continue;
+      move = share.first_move;
+      tile += share.blocks * plan.tile_words;
+    }
   }
 };
 

@@ -42,10 +42,10 @@ PeerBoard::PeerBoard(const Machine& machine, bool has_mail)
 
 PeerBoard::~PeerBoard() { machine_.ranks.Remove(*this); }
 
-PeerMeeting PeerBoard::NextMeetings(std::size_t phases) {
+PeerMeeting PeerBoard::NextMeetings(int steps) {
   PeerMeeting meeting = meeting_;
   meeting.number = kernel_meetings_ + 1;
-  kernel_meetings_ += static_cast<std::uint32_t>(phases) + 1;
+  kernel_meetings_ += static_cast<std::uint32_t>(steps) + 1;
   return meeting;
 }
 

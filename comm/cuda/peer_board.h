@@ -30,9 +30,9 @@ class PeerBoard : public Link {
   PeerBoard(const PeerBoard&) = delete;
   PeerBoard& operator=(const PeerBoard&) = delete;
 
-  // The meetings of the next kernel: before each phase, and at the end. The host counts them,
+  // The meetings of the next kernel: before each step, and at the end. The host counts them,
   // because reading a count from the GPU's memory would delay every kernel.
-  [[nodiscard]] PeerMeeting NextMeetings(std::size_t phases);
+  [[nodiscard]] PeerMeeting NextMeetings(int steps);
   // The SM that each of the last kernel's blocks ran on.
   [[nodiscard]] std::vector<std::uint32_t> Multiprocessors(int blocks) const;
 

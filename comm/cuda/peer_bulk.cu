@@ -4,6 +4,7 @@
 
 #include "comm/cuda/bulk_copy.cuh"
 #include "comm/cuda/peer_meeting.cuh"
+#include "comm/cuda/peer_sum.cuh"
 #include "device/cuda/cuda_check.h"
 
 namespace overlapbench {
@@ -11,89 +12,146 @@ namespace {
 
 // A build for earlier GPUs leaves this file's device code unused.
 #pragma nv_diag_suppress 177
-// One thread moves; the others keep other kernels' blocks off the SM.
+// One thread moves, half of the block adds, and all keep other kernels' blocks off the SM.
 constexpr int kBulkThreads = 1024;
-constexpr int kStageBytes = 16 * 1024;
-constexpr int kStages = 12;
-// Stages being filled. Few are being emptied, because SMs that send faster than the link accepts
-// slow each other down.
-constexpr int kAhead = 9;
-constexpr int kStageWords = kStageBytes / static_cast<int>(sizeof(uint4));
-constexpr long kTileStages = 4;
+constexpr int kAdders = 512;
+constexpr int kFirstAdder = kBulkThreads - kAdders;
+constexpr int kBulkWarp = 32;
+// Each slot holds one chunk of every source of a move.
+constexpr int kSlots = 12;
+constexpr int kSlotBytes = 16 * 1024;
+constexpr int kSlotWords = kSlotBytes / static_cast<int>(sizeof(uint4));
+constexpr std::size_t kBulkTileBytes = 64 * 1024;
+// Slots being filled, and groups of stores in flight beside the latest. Few are in flight, because
+// SMs that send faster than the link accepts slow each other down.
+constexpr int kMostAhead = 9;
+constexpr int kPending = 2;
+static_assert(kMostAhead + kPending < kSlots);
 
 struct Ring {
-  uint4 words[kStages * kStageWords];
-  Barrier filled[kStages];
-  std::uint32_t steps;  // so far; their remainders give the stage and the barrier's phase
+  uint4 words[kSlots * kSlotWords];
+  Barrier filled[kSlots];
+  Barrier added[kSlots];
 
-  __device__ uint4* Stage(std::uint32_t step) { return words + step % kStages * kStageWords; }
+  __device__ uint4* Slot(std::uint32_t use) { return words + use % kSlots * kSlotWords; }
 };
 
-// ---- Moving
+struct BulkOptions {
+  int ahead;  // slots being filled
+  bool adds;  // whether any move does
+};
 
-// Run by one thread. Loads run ahead of stores.
-__device__ void CopyPhase(const PackedMoves& plan, const Share& share, Ring& ring) {
-  Cursor load(plan, share, kStageWords);
-  std::uint32_t loaded = ring.steps;
+// Moves a block's share of a step. Run by one thread. Loads run ahead of stores. `uses`: of slots
+// so far; their remainders give the slot and its barriers' phases.
+__device__ void MoveShare(const PackedMoves& plan, const Share& share, const BulkOptions& options,
+                          Ring& ring, std::uint32_t& uses) {
+  FenceBulkCopies();
+  Cursor load(plan, share, kSlotWords);
+  std::uint32_t loaded = uses;
   const auto fill = [&] {
     if (!load.Valid(plan)) return;
-    Barrier& filled = ring.filled[loaded % kStages];
-    filled.Expect(load.Bytes(plan));
-    filled.Load(ring.Stage(loaded++), load.In(share.moves[load.move].from[0]), load.Bytes(plan));
+    const AddressedMove& move = plan.moves[load.move];
+    const long first = load.First(plan, share);
+    const std::uint32_t bytes = load.Words(plan, share) * sizeof(uint4);
+    Barrier& filled = ring.filled[loaded % kSlots];
+    filled.Expect(move.sources * bytes);
+    for (int source = 0; source < move.sources; ++source)
+      filled.Load(ring.Slot(loaded) + source * load.ChunkWords(plan),
+                  static_cast<const uint4*>(move.from[source]) + first, bytes);
+    ++loaded;
     load.Next(plan, share);
   };
-  for (int i = 0; i < kAhead; ++i) fill();
-  for (Cursor store(plan, share, kStageWords); store.Valid(plan);
-       store.Next(plan, share), ++ring.steps) {
-    ring.filled[ring.steps % kStages].Wait(ring.steps / kStages % 2);
-    BulkStore(store.In(share.moves[store.move].to[0]), ring.Stage(ring.steps), store.Bytes(plan));
-    CommitStores<kStages - kAhead - 1>();
+  for (int i = 0; i < options.ahead; ++i) fill();
+  Barrier* const ready = options.adds ? ring.added : ring.filled;
+  for (Cursor store(plan, share, kSlotWords); store.Valid(plan); store.Next(plan, share), ++uses) {
+    ready[uses % kSlots].Wait(uses / kSlots % 2);
+    const AddressedMove& move = plan.moves[store.move];
+    const long first = store.First(plan, share);
+    for (int to = 0; to < move.destinations; ++to)
+      BulkStore(static_cast<uint4*>(move.to[to]) + first, ring.Slot(uses),
+                store.Words(plan, share) * sizeof(uint4));
+    CommitStores<kPending>();
     fill();
   }
   AwaitStores();
 }
 
-// A block's share of a phase. If a phase has copies both within this GPU and to peers, each half of
-// the blocks does one kind: half of the SMs saturate the link, and more would slow it down.
-__device__ Share ShareOf(const PackedMoves& plan, const AddressedMove* moves, int count) {
-  const int block = static_cast<int>(blockIdx.x);
-  const int blocks = static_cast<int>(gridDim.x);
-  const int own = plan.own_moves;
-  if (own == 0 || own == count || blocks == 1) return {moves, count, block, blocks};
-  const int half = blocks / 2;
-  return block < half ? Share{moves, own, block, half}
-                      : Share{moves + own, count - own, block - half, blocks - half};
+// Replaces each slot's first chunk by the sum of its chunks. Run by all adders, each on its own
+// words. They pass the slots of copies on, too: who skipped them could mistake a barrier's phase.
+template <class Type>
+__device__ void AddShare(const PackedMoves& plan, const Share& share, Ring& ring,
+                         std::uint32_t& uses) {
+  const int thread = static_cast<int>(threadIdx.x);
+  for (Cursor sum(plan, share, kSlotWords); sum.Valid(plan); sum.Next(plan, share), ++uses) {
+    ring.filled[uses % kSlots].Wait(uses / kSlots % 2);
+    const int sources = plan.moves[sum.move].sources;
+    const int chunk_words = sum.ChunkWords(plan);
+    const int words = sources > 1 ? sum.Words(plan, share) : 0;
+    uint4* const slot = ring.Slot(uses);
+    for (int i = thread - kFirstAdder; i < words; i += kAdders) {
+      Sum<Type> added(slot[i]);
+      for (int source = 1; source < sources; ++source) added.Add(slot[source * chunk_words + i]);
+      slot[i] = added.Rounded();
+    }
+    FenceSharedWrites();
+    __syncwarp();
+    if (thread % kBulkWarp == 0) ring.added[uses % kSlots].Arrive();
+  }
 }
 
+// A block's share of a step. If a plan has copies both within this GPU and to peers, each half of
+// the blocks does one kind: half of the SMs saturate the link, and more would slow it down.
+__device__ Share ShareOf(const PackedMoves& plan, int step) {
+  const int block = static_cast<int>(blockIdx.x);
+  const int blocks = static_cast<int>(gridDim.x);
+  const int begin = plan.first_move(step);
+  const int end = plan.end_move(step);
+  const int own = plan.own_moves;
+  if (own == 0 || own == end || blocks == 1) return {step, begin, end, block, blocks};
+  const int half = blocks / 2;
+  return block < half ? Share{step, 0, own, block, half}
+                      : Share{step, own, end, block - half, blocks - half};
+}
+
+template <class Type>
 __global__ __launch_bounds__(kBulkThreads,
                              1) void MoveInBulk(const __grid_constant__ PackedMoves plan,
-                                                const __grid_constant__ PeerMeeting meeting) {
+                                                const __grid_constant__ PeerMeeting meeting,
+                                                const __grid_constant__ BulkOptions options) {
 #if __CUDA_ARCH__ >= 900  // earlier GPUs have no bulk copies
   extern __shared__ __align__(128) unsigned char shared[];
   Ring& ring = *reinterpret_cast<Ring*>(shared);
-  if (threadIdx.x == 0) {
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) {
     for (Barrier& barrier : ring.filled) barrier.Initialize(1);
-    ring.steps = 0;
+    for (Barrier& barrier : ring.added) barrier.Initialize(kAdders / kBulkWarp);
     FenceSharedWrites();
   }
-  int first = 0;
-  for (int phase = 0; phase < plan.phases; ++phase) {
-    if (!Meet(meeting, phase, phase > 0)) return;
-    if (threadIdx.x == 0)
-      CopyPhase(plan, ShareOf(plan, plan.moves + first, plan.phase_ends[phase] - first), ring);
-    first = plan.phase_ends[phase];
+  std::uint32_t uses = 0;
+#pragma unroll 1
+  for (int step = 0; step < plan.steps.count(); ++step) {
+    if (!Meet(meeting, step, step > 0)) return;
+    const Share share = ShareOf(plan, step);
+    if (thread == 0) MoveShare(plan, share, options, ring, uses);
+    if (options.adds && thread >= kFirstAdder) AddShare<Type>(plan, share, ring, uses);
   }
-  if (Meet(meeting, plan.phases, plan.ends_at_peers)) SayWhereThisRan(meeting);
+  if (Meet(meeting, plan.steps.count(), plan.ends_at_peers)) SayWhereThisRan(meeting);
 #endif
 }
 
-// Splits copies by destination, those within this GPU first: with two stores, a stage would be
-// emptied at the slower one's rate.
+// ---- Launching
+
+// Splits copies from this GPU by destination, those within this GPU first: with two stores, a slot
+// would be emptied at the slower one's rate.
 AddressedPlan WithOneDestinationEach(const AddressedPlan& plan) {
   AddressedPlan split = plan;
   for (auto& phase : split.phases) {
     std::vector<AddressedMove> moves;
     for (const AddressedMove& move : phase) {
+      if (move.sources > 1 || move.remote != 0) {
+        moves.push_back(move);
+        continue;
+      }
       for (int i = 0; i < move.destinations; ++i) {
         AddressedMove& one = moves.emplace_back(move);
         one.to[0] = move.to[i];
@@ -101,28 +159,65 @@ AddressedPlan WithOneDestinationEach(const AddressedPlan& plan) {
         one.within = move.within >> i & 1U;
       }
     }
-    std::ranges::stable_partition(moves, [](const AddressedMove& one) { return one.within != 0; });
     phase = std::move(moves);
   }
   return split;
+}
+
+bool IsWithin(const AddressedMove& move) {
+  return move.destinations == 1 && move.within != 0 && move.remote == 0;
+}
+
+// How many slots a block fills ahead. If blocks both read from peers and write to them, their reads
+// share the link with the peers' writes. So many bytes saturate the link, and more would delay the
+// writes: sums of two ranks are fastest with 9 blocks that fill 8 slots each, half of which comes
+// from the peer, 10 that fill 7, or 12 that fill 6.
+int SlotsAhead(const AddressedPlan& plan, int blocks) {
+  constexpr int kBytesOfAllBlocks = 72 * kSlotBytes / 2;
+  int ahead = kMostAhead;
+  for (const auto& phase : plan.phases) {
+    for (const AddressedMove& move : phase) {
+      const int remote = std::popcount(move.remote);
+      const bool is_written_to_peers = std::popcount(move.within) < move.destinations;
+      if (remote == 0 || !is_written_to_peers) continue;
+      const int remote_bytes = kSlotBytes * remote / move.sources;
+      ahead = std::clamp(kBytesOfAllBlocks / (blocks * remote_bytes), 1, ahead);
+    }
+  }
+  return ahead;
+}
+
+template <class Type>
+void LaunchBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
+                     const PackedMoves& packed, const BulkOptions& options) {
+  const auto kernel = MoveInBulk<Type>;
+  CUDA_CHECK(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Ring)));
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  kernel<<<blocks, kBulkThreads, sizeof(Ring), native>>>(packed, meeting, options);
+  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace
 
 void EnqueueBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan) {
-  const AddressedPlan split = WithOneDestinationEach(plan);
-  PackedMoves packed = Packed(split, blocks, kTileStages * kStageBytes);
+  AddressedPlan split = WithOneDestinationEach(plan);
+  long own_moves = 0;
   // With more phases, each block must do the same share of all of them.
   if (split.phases.size() == 1) {
-    packed.own_moves = static_cast<int>(std::ranges::count_if(
-        split.phases[0], [](const AddressedMove& move) { return move.within != 0; }));
+    std::ranges::stable_partition(split.phases[0], IsWithin);
+    own_moves = std::ranges::count_if(split.phases[0], IsWithin);
   }
-  CUDA_CHECK(
-      cudaFuncSetAttribute(MoveInBulk, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Ring)));
-  const auto native = static_cast<cudaStream_t>(stream.native());
-  MoveInBulk<<<blocks, kBulkThreads, sizeof(Ring), native>>>(packed, meeting);
-  CUDA_CHECK(cudaGetLastError());
+  PackedMoves packed = Packed(split, blocks, kBulkTileBytes);
+  packed.own_moves = static_cast<int>(own_moves);
+  BulkOptions options{SlotsAhead(split, blocks), false};
+  for (const auto& phase : split.phases)
+    options.adds |= std::ranges::any_of(phase, [](const auto& move) { return move.sources > 1; });
+  if (!options.adds) return LaunchBulkMoves<std::int32_t>(stream, blocks, meeting, packed, options);
+  ForSummedType(plan.element, [&]<class Type>() {
+    LaunchBulkMoves<Type>(stream, blocks, meeting, packed, options);
+  });
 }
 
 }  // namespace overlapbench

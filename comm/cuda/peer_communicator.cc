@@ -37,13 +37,14 @@ void PeerCommunicator::Enqueue(Stream& stream, const CollectiveCall& call) {
   if (segment_bytes % kPeerWordBytes != 0)
     throw Error(fmt::format("a rank's part of {} bytes is not a multiple of {}", segment_bytes,
                             kPeerWordBytes));
-  Execute(stream, call, WithAddresses(call, PhasesOf(call)));
+  Execute(stream, call);
 }
 
 PeerProblem PeerCommunicator::ProblemOf(const CollectiveCall& call) const {
   const bool in_place = call.operation != Operation::kShiftRing &&
                         memory_->Locate(call.send).array == memory_->Locate(call.receive).array;
-  return {call.operation, size(), SegmentOf(call), in_place, 0, call.shift, call.own_stays};
+  const auto word = static_cast<long>(kPeerWordBytes / SizeOf(call.element));
+  return {call.operation, size(), SegmentOf(call), in_place, 0, call.shift, call.own_stays, word};
 }
 
 std::vector<MovePhase> PeerCommunicator::PhasesOf(const CollectiveCall& call) const {
@@ -63,14 +64,19 @@ AddressedPlan PeerCommunicator::WithAddresses(const CollectiveCall& call,
     if (place.buffer == PeerBuffer::kMail) return board_.Mail(place.rank) + kMailFactor * offset;
     return buffers[static_cast<std::size_t>(place.buffer)].At(place.rank) + offset;
   };
-  AddressedPlan plan{{}, MoveCount(problem, DirectionOf(call)), call.element, false};
+  const auto words = [element = call.element](long count) {
+    return count * static_cast<long>(SizeOf(element)) / static_cast<long>(kPeerWordBytes);
+  };
+  AddressedPlan plan{{}, words(MoveCount(problem, DirectionOf(call))), call.element, false};
   for (const MovePhase& phase : phases) {
     plan.phases.emplace_back();
     plan.ends_at_peers = false;
     for (const Move& move : phase) {
       AddressedMove& addressed = plan.phases.back().emplace_back();
+      addressed.words = words(move.count);
       for (const Place& place : move.from) {
         if (place.buffer == PeerBuffer::kMail) addressed.mail |= 1U << addressed.sources;
+        if (place.rank != rank()) addressed.remote |= 1U << addressed.sources;
         addressed.from[addressed.sources++] = address(place);
       }
       for (const Place& place : move.to) {

@@ -29,7 +29,7 @@ class PeerCommunicator : public Communicator {
  protected:
   // ---- What an engine implements, and Prove
   [[nodiscard]] virtual Direction DirectionOf(const CollectiveCall& call) const = 0;
-  virtual void Execute(Stream& stream, const CollectiveCall& call, const AddressedPlan& plan) = 0;
+  virtual void Execute(Stream& stream, const CollectiveCall& call) = 0;
 
   // ---- What it may use
   // Throws Error if the stream is being recorded into a graph. A graph would repeat the calls'

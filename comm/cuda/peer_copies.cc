@@ -2,6 +2,14 @@
 //
 // Engine copies are ordinary copies in a stream. Streams of different ranks meet by writing a word
 // to the peer's board and waiting for the peer's (comm/cuda/peer_board.h).
+//
+// A plan of several phases is carried out in pieces (InSteps in comm/peer_plan.h): while the
+// engines copy one piece, a kernel adds all arrivals of the one before. Before each step all ranks
+// meet, though not every step needs it. An engine copies to one peer after the other, and ranks
+// that drifted apart would send to one peer at the same time and to another not at all.
+//
+// Half of each move is carried out by another lane, with streams of its own, so that the engines
+// have work while one lane is in a meeting.
 
 #include <cudaTypedefs.h>
 #include <cuda_runtime.h>
@@ -9,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <vector>
 
@@ -20,11 +29,13 @@
 namespace overlapbench {
 namespace {
 
-// Signals between the streams of different ranks. Each has a channel: a phase of collectives, or
-// one of two for sends.
+constexpr int kMostLanes = 2;
+
+// Signals between the streams of different ranks. Each has a channel: a lane of collectives, or one
+// of two for sends.
 class StreamSignals {
  public:
-  static constexpr std::size_t kMayWrite = PackedMoves::kMostPhases;
+  static constexpr std::size_t kMayWrite = kMostLanes;
   static constexpr std::size_t kHasWritten = kMayWrite + 1;
 
   StreamSignals(const PeerBoard& board, int rank, int ranks)
@@ -63,14 +74,14 @@ class StreamSignals {
                                  static_cast<unsigned>(operations.size()), operations.data(), 0),
         "cuStreamBatchMemOp");
   }
-  // The streams of all ranks meet before a phase.
-  void Meet(Stream& stream, std::size_t phase) {
-    const std::uint32_t meeting = ++meetings_.at(phase);
+  // The streams of this lane meet on all ranks.
+  void Meet(Stream& stream, std::size_t lane) {
+    const std::uint32_t meeting = ++meetings_.at(lane);
     std::vector<Operation> operations;
     for (int peer = 0; peer < ranks_; ++peer)
-      if (peer != rank_) operations.push_back(Give(peer, phase, meeting));
+      if (peer != rank_) operations.push_back(Give(peer, lane, meeting));
     for (int peer = 0; peer < ranks_; ++peer)
-      if (peer != rank_) operations.push_back(Await(peer, phase, meeting));
+      if (peer != rank_) operations.push_back(Await(peer, lane, meeting));
     Enqueue(stream, std::move(operations));
   }
 
@@ -79,7 +90,7 @@ class StreamSignals {
   int rank_;
   int ranks_;
   PFN_cuStreamBatchMemOp_v11070 batch_memory_operations_;
-  std::array<std::uint32_t, PackedMoves::kMostPhases> meetings_{};  // by phase
+  std::array<std::uint32_t, kMostLanes> meetings_{};
 };
 
 // Whether what `enqueue` enqueues finishes on all ranks while the SMs of all GPUs are held. Called
@@ -124,7 +135,7 @@ class CopyEngines : public PeerCommunicator {
     const auto enqueue = [&](Stream& stream) {
       if (call.count == 0) return;
       if (IsPointToPoint(call.operation)) return Enqueue(stream, call);
-      EnqueueCopies(stream, WithAddresses(call, MovesToPeers(PhasesOf(call), rank())));
+      ExecuteInOneLane(stream, WithAddresses(call, MovesToPeers(PhasesOf(call), rank())));
     };
     if (TakesNoSms(machine().device, machine().ranks, enqueue)) return proven;
     return {{},
@@ -136,8 +147,26 @@ class CopyEngines : public PeerCommunicator {
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& /*call*/) const override {
     return Direction::kStore;
   }
-  void Execute(Stream& stream, const CollectiveCall& /*call*/, const AddressedPlan& plan) override {
-    EnqueueCopies(stream, plan);
+  void Execute(Stream& stream, const CollectiveCall& call) override {
+    const std::vector<MovePhase> phases = PhasesOf(call);
+    const PeerProblem problem = ProblemOf(call);
+    const Range all{0, MoveCount(problem, Direction::kStore)};
+    const int pieces = PiecesOf(problem, static_cast<int>(phases.size()), call.element);
+    const auto part = [&](int index, int count) {
+      return WithAddresses(
+          call, InSteps(phases, PartOf(all, problem.word, index, count), problem.word, pieces));
+    };
+    if (pieces == 1) return ExecuteInOneLane(stream, part(0, 1));
+    Lanes& lanes = LanesFor(stream);
+    stream.Record(*forked_);
+    lanes[1].out->Wait(*forked_);
+    const std::array plans = {part(0, kMostLanes), part(1, kMostLanes)};
+    for (std::size_t step = 0; step <= plans[0].phases.size(); ++step) {
+      EnqueueStep(stream, lanes[0], 0, plans[0], step);
+      EnqueueStep(*lanes[1].out, lanes[1], 1, plans[1], step);
+    }
+    lanes[1].out->Record(*lanes[1].done);
+    stream.Wait(*lanes[1].done);
   }
 
  private:
@@ -162,103 +191,94 @@ class CopyEngines : public PeerCommunicator {
 
   // ---- Collectives
 
-  // The streams that carry a phase, piece by piece. `here` meets the other ranks, then adds and
-  // copies within this GPU, which takes SMs; `out` copies to the peers meanwhile by copy engine.
+  // A lane meets the other ranks and copies to them by copy engine in one stream: the call's, or
+  // `out`. Meanwhile it adds and copies within this GPU, which takes SMs, in `here`.
   struct Lane {
-    std::unique_ptr<Stream> here;
     std::unique_ptr<Stream> out;
-    std::unique_ptr<Event> here_done;
-    std::unique_ptr<Event> out_done;
+    std::unique_ptr<Stream> here;
+    std::unique_ptr<Event> met;
+    std::unique_ptr<Event> done;
   };
-  using Lanes = std::vector<Lane>;  // by phase
+  using Lanes = std::array<Lane, kMostLanes>;
 
   // The lanes with `stream`'s priority: their sums need SMs as its kernels do.
   Lanes& LanesFor(Stream& stream) {
     Device& device = machine().device;
     const int priority = device.PriorityOf(stream);
-    Lanes& lanes = lanes_[priority];
-    while (lanes.size() < PackedMoves::kMostPhases)
-      lanes.push_back({device.CreateStream({.priority = priority}),
-                       device.CreateStream({.priority = priority}),
-                       device.CreateEvent({.timed = false}), device.CreateEvent({.timed = false})});
-    return lanes;
-  }
-
-  // Sums are computed in pieces: while a kernel adds one piece, engines copy others. Without sums
-  // the engines are always busy anyway.
-  static std::size_t PiecesOf(const AddressedPlan& plan) {
-    const auto adds = [](const auto& phase) { return !phase.empty() && phase[0].sources > 1; };
-    if (!std::ranges::any_of(plan.phases, adds)) return 1;
-    // Each piece needs another meeting: eight pieces pay only if each of them is long.
-    constexpr std::size_t kLeastBytes = 8UL << 20;
-    constexpr std::size_t kLeastBytesOfMany = 32UL << 20;
-    return std::max(std::clamp<std::size_t>(plan.bytes() / kLeastBytes, 1, 4),
-                    std::clamp<std::size_t>(plan.bytes() / kLeastBytesOfMany, 1, 8));
-  }
-
-  void EnqueueCopies(Stream& stream, const AddressedPlan& plan) {
-    const std::size_t pieces = PiecesOf(plan);
-    const std::size_t words = plan.bytes() / kPeerWordBytes;
-    Lanes& lanes = LanesFor(stream);
-    stream.Record(*forked_);
-    lanes[0].here->Wait(*forked_);
-    for (std::size_t i = 0; i < pieces; ++i) {
-      const std::size_t begin = words * i / pieces * kPeerWordBytes;
-      const std::size_t end = words * (i + 1) / pieces * kPeerWordBytes;
-      for (std::size_t phase = 0; phase < plan.phases.size(); ++phase) {
-        if (phase > 0) Follow(lanes[phase], lanes[phase - 1]);
-        EnqueuePiece(lanes[phase], phase, plan, begin, end - begin);
-      }
+    const auto [found, is_new] = lanes_.try_emplace(priority);
+    if (is_new) {
+      for (Lane& lane : found->second)
+        lane = {device.CreateStream({.priority = priority}),
+                device.CreateStream({.priority = priority}), device.CreateEvent({.timed = false}),
+                device.CreateEvent({.timed = false})};
     }
-    Lane& last = lanes[plan.phases.size() - 1];
-    last.here->Wait(*last.out_done);
-    signals_.Meet(*last.here, plan.phases.size() - 1);
-    last.here->Record(*last.here_done);
-    stream.Wait(*last.here_done);
+    return found->second;
   }
 
-  static void Follow(Lane& lane, const Lane& earlier) {
-    lane.here->Wait(*earlier.here_done);
-    lane.here->Wait(*earlier.out_done);
+  // How many pieces each lane makes of its half of the moves. The first phase of the first piece
+  // and the last phase of the last have nothing beside them, so with n pieces of a transfer that
+  // takes the time t, (phases - 1) * t / n is lost. Each piece costs a meeting and the start of its
+  // copies, about 10 us, in which engines copy 4 MiB. The sum of both is least where they are
+  // equal.
+  static int PiecesOf(const PeerProblem& problem, int phases, Element element) {
+    constexpr double kMeetingBytes = 4 << 20;
+    constexpr double kMostPieces = 64;
+    const int moves = Adds(problem.operation) ? problem.ranks - 1 : 1;  // of a phase, to peers
+    const double bytes = static_cast<double>(MoveCount(problem, Direction::kStore)) * moves *
+                         static_cast<double>(SizeOf(element));
+    return static_cast<int>(
+        std::clamp(std::sqrt((phases - 1) * bytes / kMeetingBytes), 1.0, kMostPieces));
   }
 
-  void EnqueuePiece(Lane& lane, std::size_t phase, const AddressedPlan& plan,
-                    std::size_t first_byte, std::size_t bytes) {
-    // Phase 0 needs one meeting only, for the first piece.
-    if (phase > 0 || first_byte == 0) signals_.Meet(*lane.here, phase);
-    lane.here->Record(*lane.here_done);
-    lane.out->Wait(*lane.here_done);
+  void ExecuteInOneLane(Stream& stream, const AddressedPlan& plan) {
+    Lane& lane = LanesFor(stream)[0];
+    for (std::size_t step = 0; step <= plan.phases.size(); ++step)
+      EnqueueStep(stream, lane, 0, plan, step);
+  }
+
+  // A step, or after the last one only the meeting.
+  void EnqueueStep(Stream& stream, Lane& lane, std::size_t number, const AddressedPlan& plan,
+                   std::size_t step) {
+    signals_.Meet(stream, number);
+    if (step == plan.phases.size()) return;
     std::vector<CopyPiece> within;
     std::vector<CopyPiece> to_peers;
-    for (AddressedMove move : plan.phases[phase]) {
-      for (int i = 0; i < move.sources; ++i)
-        move.from[i] = static_cast<const std::byte*>(move.from[i]) + first_byte;
-      for (int i = 0; i < move.destinations; ++i)
-        move.to[i] = static_cast<std::byte*>(move.to[i]) + first_byte;
-      if (move.sources > 1) EnqueueSum(lane, move, bytes, plan.element);
+    std::vector<CopyPiece> sums_to_peers;
+    std::vector<AddressedMove> sums;
+    for (AddressedMove move : plan.phases[step]) {
+      const bool adds = move.sources > 1;
+      if (adds) move.from[0] = sums.emplace_back(SumOf(move)).to[0];
       for (int i = 0; i < move.destinations; ++i) {
         if (move.to[i] == move.from[0]) continue;
-        ((move.within >> i & 1U) != 0 ? within : to_peers)
-            .push_back({move.to[i], move.from[0], bytes});
+        const bool is_within = (move.within >> i & 1U) != 0;
+        (is_within ? within
+         : adds    ? sums_to_peers
+                   : to_peers)
+            .push_back({move.to[i], move.from[0], move.words * kPeerWordBytes});
       }
     }
-    EnqueueEngineCopies(*lane.here, within);
-    EnqueueEngineCopies(*lane.out, to_peers);
-    lane.here->Record(*lane.here_done);
-    lane.out->Record(*lane.out_done);
+    const bool works_here = !sums.empty() || !within.empty();
+    if (works_here) {
+      stream.Record(*lane.met);
+      lane.here->Wait(*lane.met);
+      for (const AddressedMove& sum : sums)
+        EnqueueOwnMoves(*lane.here, sms_, {{{sum}}, sum.words, plan.element, false});
+      EnqueueEngineCopies(*lane.here, within);
+      lane.here->Record(*lane.done);
+    }
+    EnqueueEngineCopies(stream, to_peers);
+    if (works_here) stream.Wait(*lane.done);
+    EnqueueEngineCopies(stream, sums_to_peers);
   }
 
   // Engines cannot add. A kernel adds into the destination on this GPU, and the sum is then copied
   // from there to the others.
-  void EnqueueSum(Lane& lane, AddressedMove& move, std::size_t bytes, Element element) const {
+  static AddressedMove SumOf(const AddressedMove& move) {
     AddressedMove sum = move;
     sum.to[0] = move.to[std::countr_zero(move.within)];
     sum.destinations = 1;
-    EnqueueOwnMoves(*lane.here, sms_,
-                    {{{sum}}, static_cast<long>(bytes / SizeOf(element)), element, false});
-    lane.here->Record(*lane.here_done);
-    lane.out->Wait(*lane.here_done);
-    move.from[0] = sum.to[0];
+    sum.within = 1;
+    return sum;
   }
 
   int sms_;

@@ -30,8 +30,12 @@ class KernelCommunicator : public PeerCommunicator {
   }
 
  protected:
-  void Execute(Stream& stream, const CollectiveCall& /*call*/, const AddressedPlan& plan) override {
-    EnqueuePeerMoves(stream, sms_, board().NextMeetings(plan.phases.size()), plan);
+  void Execute(Stream& stream, const CollectiveCall& call) override {
+    const AddressedPlan plan = WithAddresses(call, PhasesOf(call));
+    Launch(stream, board().NextMeetings(StepsOf(plan, sms_).count()), plan);
+  }
+  virtual void Launch(Stream& stream, const PeerMeeting& meetings, const AddressedPlan& plan) {
+    EnqueuePeerMoves(stream, sms_, meetings, plan);
   }
   [[nodiscard]] int sms() const { return sms_; }
 
@@ -50,12 +54,14 @@ class LoadKernels : public KernelCommunicator {
 };
 
 // Pushing has the fewest waits: a rank's data is complete once the others arrive at the next
-// meeting. For sums, a kernel reads the data in place and writes the result wherever it is needed,
-// in one pass. Pushing alone would use the link better, but make SMs read and write half as much
-// again.
+// meeting. It also uses the link best. A sum in one pass reads the data in place and writes the
+// result wherever it is needed. It spares SMs half of their work and one meeting, so it is faster
+// for sums of medium size.
 Direction PushedOrOnePass(const CollectiveCall& call) {
-  const bool is_one_pass =
-      call.operation == Operation::kBroadcast || call.operation == Operation::kAllReduce;
+  constexpr long kLeastPushedSumBytes = 16L << 20;  // of a segment
+  const long bytes = call.segment * static_cast<long>(SizeOf(call.element));
+  const bool is_one_pass = call.operation == Operation::kBroadcast ||
+                           (Adds(call.operation) && bytes < kLeastPushedSumBytes);
   return is_one_pass ? Direction::kBoth : Direction::kStore;
 }
 
@@ -71,9 +77,9 @@ class StoreKernels : public KernelCommunicator {
         MoveCount(ProblemOf(call), Direction::kMail) * static_cast<long>(SizeOf(call.element));
     return bytes <= kMostMailBytes ? Direction::kMail : PushedOrOnePass(call);
   }
-  void Execute(Stream& stream, const CollectiveCall& call, const AddressedPlan& plan) override {
-    if (DirectionOf(call) != Direction::kMail)
-      return KernelCommunicator::Execute(stream, call, plan);
+  void Execute(Stream& stream, const CollectiveCall& call) override {
+    if (DirectionOf(call) != Direction::kMail) return KernelCommunicator::Execute(stream, call);
+    const AddressedPlan plan = WithAddresses(call, PhasesOf(call));  // before NextMail: in its half
     const auto [meeting, free_at] = board().NextMail();
     EnqueueMail(stream, sms(), meeting, plan, free_at);
   }
@@ -87,9 +93,8 @@ class BulkKernels : public KernelCommunicator {
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const override {
     return PushedOrOnePass(call);
   }
-  void Execute(Stream& stream, const CollectiveCall& call, const AddressedPlan& plan) override {
-    const auto enqueue = Adds(call.operation) ? EnqueueBulkSums : EnqueueBulkMoves;
-    enqueue(stream, sms(), board().NextMeetings(plan.phases.size()), plan);
+  void Launch(Stream& stream, const PeerMeeting& meetings, const AddressedPlan& plan) override {
+    EnqueueBulkMoves(stream, sms(), meetings, plan);
   }
 };
 
