@@ -1,7 +1,6 @@
 #include "comm/received.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
@@ -76,12 +75,6 @@ Tensor::Oracle OfSums(const TensorCall& call, int ranks) {
   };
 }
 
-// Sums of `ranks` random values are sqrt(ranks) times as large. A sum may be rounded once per
-// rank, and its terms' errors add up.
-double ToleranceOfSum(const Tensor& send, int ranks) {
-  return std::sqrt(ranks) * send.tolerance() + ranks * RoundingOf(send.shape().element);
-}
-
 Tensor::Oracle OracleOf(const TensorCall& call, int ranks) {
   switch (call.operation) {
     case Operation::kShiftRing:
@@ -109,7 +102,7 @@ void ExpectReceived(const TensorCall& call, int ranks) {
   // Gathering a shared matrix in place yields what it was filled with.
   if (IsInPlace(call) && !adds) return;
   call.receive->Expect(OracleOf(call, ranks), [send = call.send, adds, ranks] {
-    return adds ? ToleranceOfSum(*send, ranks) : send->tolerance();
+    return adds ? ErrorOfStoredSums(send->error(), ranks, send->shape().element) : send->error();
   });
 }
 

@@ -104,7 +104,8 @@ class TensorCollectiveWorkload : public Workload {
     for (std::size_t i = 0; i < all.size(); ++i) sums[i % own.size()] += all[i];
     fingerprint_ = receive->Fingerprint(machine_, stream);
     return CheckSample(machine_.device, stream, receive->View(), sums,
-                       machine_.ranks.size() * RoundingOf(send->shape().element), machine_.timeout);
+                       ErrorOfStoredSums({}, machine_.ranks.size(), send->shape().element),
+                       machine_.timeout);
   }
 
   // Adds the rows that a call writes.

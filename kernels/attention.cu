@@ -133,7 +133,7 @@ class AttentionWorkload : public Workload {
     constexpr std::uint32_t kSampleSeed = 99;
     const long rows = heads_ * sequence_;
     Verdict verdict;
-    verdict.tolerance = AttentionTolerance();
+    verdict.tolerance = AttentionError(Element::kBfloat16, sequence_).Limit((kSamples + 2) * kDim);
     verdict.fault = FindUnwritten(machine_.device, stream, results_.data(), count(),
                                   Element::kBfloat16, machine_.timeout);
     for (long i = -2; i < kSamples && verdict.fault.empty(); ++i) {
@@ -155,8 +155,8 @@ class AttentionWorkload : public Workload {
                 results.size() * sizeof(std::uint16_t));
     stream.Synchronize(machine_.timeout, "verifying Attention");
     int column = 0;
-    const double error = AttentionError(
-        AttentionOracle(sequence_, row / sequence_, row % sequence_), results.data(), &column);
+    const double error = LargestError(AttentionOracle(sequence_, row / sequence_, row % sequence_),
+                                      results.data(), &column);
     verdict.max_rel_err = std::max(verdict.max_rel_err, error);
     if (error <= verdict.tolerance) return;
     std::ostringstream text;

@@ -9,21 +9,6 @@
 namespace overlapbench {
 namespace {
 
-// With u = 2^-8, the largest relative error of rounding to bfloat16:
-//   probability  Each exponential is rounded to bfloat16 for the product with the values, and not
-//                for their sum, by which the result is divided. So value j is weighted with
-//                p[j]·(1 + d), |d| ≤ u. Independent errors of mean 0 exceed kWalks·u·walk with a
-//                probability below 2·exp(−kWalks²/2), 10^-13 (Hoeffding's inequality).
-//   result       Rounding it is off by u·|value|.
-//   float32      Products of inputs are multiples of 2^-14, and a sum of 128 of them is below 2^7:
-//                scores are exact. Exponents and exponentials are off by less than 2^-20, and a sum
-//                over a tile at a time by 2^-24 for each tile. Together this is a thousandth of u
-//                where `walk` is 1/256 of Σ p[j]·|v[j]|, as with the 65,536 keys of the longest
-//                sequence. A tenth of u is allowed for it.
-constexpr double kWalks = 8;
-constexpr double kUnit = 0x1p-8;
-constexpr double kInFloat32 = 1.1;
-
 double Input(std::uint32_t seed, long row, int column) {
   return RandomFraction(seed, row * kAttentionDim + column);
 }
@@ -63,11 +48,11 @@ AttentionRow AttentionOracle(long sequence, long head, long query) {
   return row;
 }
 
-double AttentionError(const AttentionRow& expected, const std::uint16_t* results, int* worst) {
+double LargestError(const AttentionRow& expected, const std::uint16_t* results, int* worst) {
   double largest = 0;
   *worst = 0;
   for (int i = 0; i < kAttentionDim; ++i) {
-    const double scale = std::abs(expected.values[i]) + kWalks * expected.walks[i];
+    const double scale = std::abs(expected.values[i]) + expected.walks[i];
     double error = std::abs(Load(results, i, Element::kBfloat16) - expected.values[i]) / scale;
     if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
     if (error <= largest) continue;
@@ -77,6 +62,16 @@ double AttentionError(const AttentionRow& expected, const std::uint16_t* results
   return largest;
 }
 
-double AttentionTolerance() { return kInFloat32 * kUnit; }
+RoundingError AttentionError(Element element, long sequence) {
+  constexpr double kMostScore = 8;
+  const Adder adder = element == Element::kFloat32 ? Adder::kFloat32 : Adder::kTensorCores;
+  const RoundingError of_score = ErrorOfSum(kAttentionDim, adder);
+  const RoundingError in_float32{0, kMostScore * (of_score.own + of_score.walk)};
+  return in_float32.Stored(element)
+      .Stored(Element::kFloat32)
+      .AsTerm()
+      .And(ErrorOfSum(sequence, adder))
+      .Stored(element);
+}
 
 }  // namespace overlapbench

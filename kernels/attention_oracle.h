@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "workload/rounding_error.h"
+
 namespace overlapbench {
 
 constexpr int kAttentionDim = 128;
@@ -25,11 +27,14 @@ struct AttentionRow {
 // The expected row of query number `query` of head number `head`.
 AttentionRow AttentionOracle(long sequence, long head, long query);
 
-// The largest error of `results`, a row in bfloat16: |error| / (|value| + kWalks · walk). `worst`
-// is its column.
-double AttentionError(const AttentionRow& expected, const std::uint16_t* results, int* worst);
+// The largest error of `results`, a row in bfloat16: |error| / (|value| + walk). `worst` is its
+// column.
+double LargestError(const AttentionRow& expected, const std::uint16_t* results, int* worst);
 
-// The largest error that a correct result may have. The source derives it.
-double AttentionTolerance();
+// Of a result, or of a gradient, in relation to its walk: a sum of `sequence` terms. A term is a
+// probability times a value, and is rounded to the element type, but not for the sum by which the
+// result is divided. A probability is the exponential of a score, a sum of kAttentionDim products
+// that the walk of scores below 8 makes uncertain; so is what a gradient multiplies it by.
+RoundingError AttentionError(Element element, long sequence);
 
 }  // namespace overlapbench

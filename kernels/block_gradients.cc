@@ -55,6 +55,9 @@ TensorStep Gelu(const BlockGradients& gradients) {
                                     .output = y->Row(first),
                                     .count = rows * y->shape().columns}});
   };
+  step.error = [element = step.output->shape().element] {
+    return RoundingError{GeluTolerance(element)};
+  };
   step.expected = [x, dy](HeldRows& held, long row, long column) {
     return held.Row(dy, row)[column] * GeluDerivative(GeluForm::kTanh, held.Row(x, row)[column]);
   };
@@ -119,6 +122,9 @@ TensorStep LogSums(const BlockGradients& gradients) {
   step.enqueue = [attended, sums = step.output](Stream& stream, long first, long rows) {
     EnqueueLogSums(stream, attended.ProblemOf(first, rows), FloatsOf(sums, first));
   };
+  step.error = [sequence = attended.sequence] {
+    return AttentionError(Element::kFloat32, sequence);
+  };
   step.expected = [attended](HeldRows& held, long row, long head) {
     const long first = row / attended.sequence * attended.sequence;
     double sum = 0;  // scores are small enough for exp() in double precision
@@ -152,23 +158,24 @@ struct ExpectedGradient {
   SharedTensor log_sums;
   SharedTensor products;
 
-  double operator()(HeldRows& held, long row, long column) const {
+  ExpectedValue operator()(HeldRows& held, long row, long column) const {
     const long first = row / attended.sequence * attended.sequence;
     const long third = column / attended.inner;
     const long head = column % attended.inner / kAttentionDim;
     double sum = 0;
+    double squares = 0;
     for (long other = first; other < first + attended.sequence; ++other) {
-      if (third == 0)
-        sum += OfScore(held, row, other, head) *
-               held.Row(attended.widened, other)[column + attended.inner];
-      else if (third == 1)
-        sum += OfScore(held, other, row, head) *
-               held.Row(attended.widened, other)[column - attended.inner];
-      else
-        sum += Probability(held, other, row, head) *
-               held.Row(of_results, other)[column - 2 * attended.inner];
+      const double term =
+          third == 0   ? OfScore(held, row, other, head) *
+                             held.Row(attended.widened, other)[column + attended.inner]
+          : third == 1 ? OfScore(held, other, row, head) *
+                             held.Row(attended.widened, other)[column - attended.inner]
+                       : Probability(held, other, row, head) *
+                             held.Row(of_results, other)[column - 2 * attended.inner];
+      sum += term;
+      squares += term * term;
     }
-    return sum;
+    return {sum, std::sqrt(squares)};
   }
 
  private:
@@ -205,9 +212,9 @@ TensorStep Attend(const BlockGradients& gradients) {
                                        .value_gradients = attended.Third(result, first, 2)});
   };
   step.expected = expected;
-  // Probabilities differ from query to query, so the largest of some hundreds of these gradients is
-  // up to eight times their root mean square, and not four (RoundingOf).
-  step.tolerance *= 2;
+  step.error = [element = step.output->shape().element, sequence = attended.sequence] {
+    return AttentionError(element, sequence);
+  };
   return step;
 }
 

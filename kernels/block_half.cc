@@ -59,8 +59,8 @@ TensorStep Norm(const BlockHalf& half) {
 // ---- Attention
 
 // One element: the softmax of a query's scores times the values of one column.
-double ExpectedAttention(HeldRows& held, const SharedTensor& rows, long sequence, long row,
-                         long column) {
+ExpectedValue ExpectedAttention(HeldRows& held, const SharedTensor& rows, long sequence, long row,
+                                long column) {
   const long inner = rows->shape().columns / 3;
   const long first = row / sequence * sequence;
   const long head = column / kAttentionDim * kAttentionDim;
@@ -74,13 +74,16 @@ double ExpectedAttention(HeldRows& held, const SharedTensor& rows, long sequence
   const double most = *std::ranges::max_element(scores);
   double sum = 0;
   double result = 0;
+  double squares = 0;
   for (long token = 0; token < sequence; ++token) {
     const double weight =
         std::exp((scores[token] - most) / std::sqrt(static_cast<double>(kAttentionDim)));
     sum += weight;
-    result += weight * held.Row(rows, first + token)[2 * inner + column];
+    const double term = weight * held.Row(rows, first + token)[2 * inner + column];
+    result += term;
+    squares += term * term;
   }
-  return result / sum;
+  return {result / sum, std::sqrt(squares) / sum};
 }
 
 TensorStep Attend(const Machine& machine, const BlockHalf& half) {
@@ -105,6 +108,9 @@ TensorStep Attend(const Machine& machine, const BlockHalf& half) {
                               .inputs = {3 * inner, kAttentionDim},
                               .output = {inner, kAttentionDim}});
   };
+  step.error = [element = y->shape().element, sequence] {
+    return AttentionError(element, sequence);
+  };
   step.expected = [x, sequence](HeldRows& held, long row, long column) {
     return ExpectedAttention(held, x, sequence, row, column);
   };
@@ -124,6 +130,7 @@ TensorStep Gelu(const BlockHalf& half) {
     problem.tensors.count = rows * y->shape().columns;
     LaunchGelu(stream, problem);
   };
+  step.error = [element = y->shape().element] { return RoundingError{GeluTolerance(element)}; };
   step.expected = [x](HeldRows& held, long row, long column) {
     return GeluValue(GeluForm::kTanh, held.Row(x, row)[column]);
   };

@@ -17,6 +17,7 @@
 #include "kernels/cublaslt_library.h"
 #include "kernels/linear.h"
 #include "workload/element.h"
+#include "workload/rounding_error.h"
 
 namespace overlapbench {
 
@@ -28,6 +29,7 @@ struct Precision {
   cublasComputeType_t compute;
   Element input;
   Element output;
+  Adder adder;
 };
 // "bf16", "fp16", "tf32" (float32 in memory, tensor cores), "fp32", or "fp8": e4m3 in, bf16 out.
 const Precision& PrecisionNamed(std::string_view name);
@@ -85,6 +87,8 @@ class CublasProduct {
   CublasProduct(const CublasLt& library, const Precision& precision, const ProductShape& shape,
                 const Options& options);
   void Enqueue(Stream& stream, const void* a, const void* b, void* d, const Fused& fused) const;
+  // Of D, if the products of A and B are exact in float32.
+  [[nodiscard]] RoundingError error() const;
 
  private:
   using Operation = CublasLt::Owner<cublasLtMatmulDesc_t, &CublasLtLibrary::destroy_operation>;
@@ -98,7 +102,12 @@ class CublasProduct {
   void SetFused(const Fused& fused) const;
   void ChooseAlgorithm(const ProductShape& shape, const Precision& precision);
 
+  // In how many parts, each stored in D's type, the terms are added.
+  [[nodiscard]] long stored_parts() const;
+
   const CublasLt* library_;
+  const Precision& precision_;
+  long terms_;
   cublasLtEpilogue_t epilogue_;
   Operation operation_;
   Layout a_;

@@ -19,6 +19,7 @@ struct CublasLtLibrary : DynamicLibrary {
   LIBRARY_FUNCTION(get_status_name, cublasLtGetStatusName);
   LIBRARY_FUNCTION(multiply, cublasLtMatmul);
   LIBRARY_FUNCTION(get_algorithms, cublasLtMatmulAlgoGetHeuristic);
+  LIBRARY_FUNCTION(get_choice, cublasLtMatmulAlgoConfigGetAttribute);
   LIBRARY_FUNCTION(create_operation, cublasLtMatmulDescCreate);
   LIBRARY_FUNCTION(destroy_operation, cublasLtMatmulDescDestroy);
   LIBRARY_FUNCTION(set_operation, cublasLtMatmulDescSetAttribute);

@@ -119,7 +119,7 @@ class Permutation : public ExpertWork {
           const long token = routing->TokenAt(rank, row);
           return token < 0 ? 0 : tokens->Expected(rank, token, column);
         },
-        [tokens = layer_.tokens] { return tokens->tolerance(); });
+        [tokens = layer_.tokens] { return tokens->error(); });
   }
 
  protected:
@@ -210,13 +210,13 @@ class Experts : public ExpertWork {
           }
           return sum;
         },
-        [sent = layer_.sent, received = layer_.received, element = element()] {
-          return std::max(sent->tolerance(), received->tolerance()) + RoundingOf(element);
+        [sent = layer_.sent, received = layer_.received, products = products_] {
+          return products->error().And(WorseOf(sent->error(), received->error()).AsTerm());
         });
   }
 
   Table<std::int32_t> padding_;
-  std::unique_ptr<Products> products_;
+  std::shared_ptr<Products> products_;
   std::map<long, std::unique_ptr<Product>> product_of_rows_;
   std::vector<std::vector<Routing::Piece>> pieces_;  // by micro-batch
 };
@@ -254,8 +254,12 @@ class WeightedSum : public ExpertWork {
           }
           return sum;
         },
-        [results = layer_.results, returned = layer_.returned, element = element()] {
-          return std::max(results->tolerance(), returned->tolerance()) + RoundingOf(element);
+        [results = layer_.results, returned = layer_.returned, element = element(),
+         topk = routing().shape().topk] {
+          return WorseOf(results->error(), returned->error())
+              .AsTerm()
+              .And(ErrorOfSum(topk))
+              .Stored(element);
         });
   }
 

@@ -5,6 +5,7 @@
 #include "device/launch.h"
 #include "kernels/gelu_oracle.h"
 #include "workload/data.h"
+#include "workload/rounding_error.h"
 
 namespace overlapbench {
 namespace {
@@ -58,15 +59,6 @@ struct CheckBody {
   }
 };
 
-double ToleranceOf(const GeluProblem& problem) {
-  const bool fused = problem.variant != GeluVariant::kUnfused;
-  const double in_approximation = 1.1;
-  const double in_steps = 8;
-  if (problem.element == Element::kFloat32) return fused ? 1e-6 : in_steps * 0x1p-24;
-  const double rounding = problem.element == Element::kFloat16 ? 0x1p-11 : 0x1p-8;
-  return (fused ? in_approximation : in_steps) * rounding;
-}
-
 double ReadElement(Stream& stream, const GeluProblem& problem, const void* data, long index,
                    std::chrono::milliseconds timeout) {
   std::array<std::byte, 8> bytes{};
@@ -77,6 +69,13 @@ double ReadElement(Stream& stream, const GeluProblem& problem, const void* data,
 }
 
 }  // namespace
+
+double GeluTolerance(Element element, GeluVariant variant) {
+  constexpr double kInApproximation = 1.1;
+  constexpr double kInSteps = 8;
+  if (variant == GeluVariant::kUnfused) return kInSteps * UnitRoundoff(element);
+  return element == Element::kFloat32 ? 1e-6 : kInApproximation * UnitRoundoff(element);
+}
 
 Verdict VerifyGelu(Device& device, Stream& stream, const GeluProblem& problem,
                    std::chrono::milliseconds timeout) {
@@ -93,7 +92,7 @@ Verdict VerifyGelu(Device& device, Stream& stream, const GeluProblem& problem,
   for (const Finding& finding : findings) {
     if (finding.error > worst.error) worst = finding;
   }
-  Verdict verdict{worst.error, ToleranceOf(problem), ""};
+  Verdict verdict{worst.error, GeluTolerance(problem.element, problem.variant), ""};
   if (worst.error <= verdict.tolerance) return verdict;
   std::ostringstream text;
   text << "element " << worst.index << " of " << problem.tensors.count << " is "

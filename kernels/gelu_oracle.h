@@ -11,9 +11,9 @@
 //   Unfused             forward: |x|. backward: |grad|·(1 + |x| + |x|³/5), x·u' for tanh. The naive
 //                       formula adds 1 to a number near −1 and multiplies the difference.
 //
-// The tolerance follows from the relative rounding error u of the element type (2^-11 float16, 2^-8
-// bfloat16, 2^-24 float32). Fused: 1.1·u, a tenth of it for the approximation, whose error is below
-// 3e-5; in float32 1e-6. Unfused: 8·u, since no program's roundings weigh more.
+// The tolerance follows from the relative rounding error u of the element type
+// (workload/rounding_error.h). Fused: 1.1·u, a tenth of it for the approximation, whose error is
+// below 3e-5; in float32 1e-6. Unfused: 8·u, since no program's roundings weigh more.
 #pragma once
 
 #include <chrono>
@@ -51,6 +51,8 @@ namespace overlapbench {
   const double above = 1 / (1 + exp(twice_u));
   return below * (1 + x * above * slope);
 }
+
+double GeluTolerance(Element element, GeluVariant variant = GeluVariant::kFused);
 
 // Checks every element, on the device. A fault names the worst one. Waits for `stream`.
 Verdict VerifyGelu(Device& device, Stream& stream, const GeluProblem& problem,

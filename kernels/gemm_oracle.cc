@@ -24,7 +24,7 @@ Verdict VerifyGemm(Device& device, Stream& stream, const void* c, const GemmProb
                    std::chrono::milliseconds timeout, int threads) {
   const MatrixView computed{c, problem.element_c, problem.m, problem.n, problem.c_columns};
   const auto expected = [&](long row, long column) { return Oracle(problem, row, column); };
-  return CheckSample(device, stream, computed, expected, problem.tolerance, timeout,
+  return CheckSample(device, stream, computed, expected, problem.error, timeout,
                      {.threads = threads});
 }
 

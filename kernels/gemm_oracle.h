@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "workload/data.h"
+#include "workload/rounding_error.h"
 #include "workload/workload.h"
 
 namespace overlapbench {
@@ -24,7 +25,7 @@ struct GemmProblem {
   Element element_c = Element::kFloat32;
   std::uint32_t seed_a = 1;
   std::uint32_t seed_b = 2;
-  double tolerance = 0;
+  RoundingError error = {};  // of a right C
 };
 
 // Checks that every computed element was written, and compares a random sample of them, including

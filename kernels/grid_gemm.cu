@@ -72,10 +72,7 @@ class GridGemmWorkload : public Workload {
     problem.m = static_cast<long>(tiles_y_) * kTile;
     problem.n = static_cast<long>(tiles_x_) * kTile;
     problem.k = problem.b_columns = problem.c_columns = n_;
-    // The sum of k products of exact inputs, in float32. Its rounding errors add up like a random
-    // walk of k steps of 2^-24; the largest in the sample stays within a few tens of the walk's
-    // standard deviation.
-    problem.tolerance = 1e-4;
+    problem.error = ErrorOfSum(n_).Stored(Element::kFloat32);
     return problem;
   }
 

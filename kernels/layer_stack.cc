@@ -102,7 +102,7 @@ class PassWorkload : public Workload {
             sum += inputs->Expected(rank, row, i) * weights->Expected(rank, first + i, column);
           return sum;
         },
-        [element = outputs()->shape().element] { return RoundingOf(element); });
+        [products = products_] { return products->error(); });
   }
   void ExpectGradients() const {
     stack_->gradients->Expect(
@@ -114,14 +114,14 @@ class PassWorkload : public Workload {
             sum += transposed->Expected(rank, first, i) * inputs->Expected(rank, i, column);
           return sum;
         },
-        [element = stack_->gradients->shape().element] { return RoundingOf(element); });
+        [products = products_] { return products->error(); });
   }
 
   Machine machine_;
   std::shared_ptr<LayerStack> stack_;
   bool is_backward_;
   std::uint32_t seed_;
-  std::unique_ptr<Products> products_;
+  std::shared_ptr<Products> products_;
   std::unique_ptr<Product> through_;
   std::unique_ptr<Product> of_gradient_;
   std::optional<std::uint64_t> fingerprint_;
@@ -152,7 +152,7 @@ class UpdateWorkload : public Workload {
           return weights->Expected(rank, row, column) - kRate * sums->Expected(rank, row, column);
         },
         [sums = sums_, element = sums_->shape().element] {
-          return sums->tolerance() + RoundingOf(element);
+          return sums->error().AsTerm().And(ErrorOfSum(2)).Stored(element);
         });
   }
   void Enqueue(Stream& stream) override {

@@ -66,11 +66,14 @@ class HostProducts : public Products {
  public:
   explicit HostProducts(int blocks) : blocks_(blocks) {}
   std::unique_ptr<Product> Make(const ProductSize& size) override {
+    error_ = WorseOf(error_, ErrorOfSum(size.k).Stored(Element::kFloat32));
     return std::make_unique<HostProduct>(size, blocks_);
   }
+  [[nodiscard]] RoundingError error() const override { return error_; }
 
  private:
   int blocks_;
+  RoundingError error_;
 };
 
 class LinearWorkload : public Workload {
@@ -156,7 +159,7 @@ class LinearWorkload : public Workload {
                      problem.d->Row(first));
   }
 
-  static void ExpectProduct(const LinearProblem& problem) {
+  void ExpectProduct(const LinearProblem& problem) const {
     const auto [a, w, added] = std::tuple(problem.a, problem.w, problem.added);
     problem.d->Expect(
         [=, a_row = problem.a_row, k = problem.a->shape().columns](int rank, long row,
@@ -166,14 +169,15 @@ class LinearWorkload : public Workload {
             sum += a->Expected(rank, a_row + row, i) * w->Expected(rank, i, column);
           return sum;
         },
-        [=, element = problem.d->shape().element] {
-          return a->tolerance() + (added == nullptr ? 0 : added->tolerance()) + RoundingOf(element);
+        [=, products = products_] {
+          const RoundingError of_added = added == nullptr ? RoundingError() : added->error();
+          return products->error().And(WorseOf(a->error().AsTerm(), of_added.AsTerm()));
         });
   }
 
   Machine machine_;
   std::vector<LinearProblem> problems_;
-  std::unique_ptr<Products> products_;
+  std::shared_ptr<Products> products_;
   std::map<ProductSize, std::unique_ptr<Product>> product_of_size_;
   std::optional<std::uint64_t> fingerprint_;
 };
@@ -208,6 +212,7 @@ TensorStep ProductStep(const Machine& machine, const SharedTensor& a, const Shar
     product->Enqueue(stream, a->Row(first), w->Row(0), nullptr, d->Row(first));
   };
   step.ineffective_knob = [products] { return products->IneffectiveKnob(); };
+  step.error = [products] { return products->error(); };
   step.expected = [a, w, transposed](HeldRows& held, long row, long column) {
     return ExactSumOfProducts(
         transposed == Transposed::kA ? held.Column(a, row) : held.Row(a, row),
@@ -226,9 +231,9 @@ std::string ExcludedSmTarget(const DeviceInfo& gpu, const Settings& settings) {
              : fmt::format("sm_target must be below the GPU's {} SMs", gpu.multiprocessors);
 }
 
-std::unique_ptr<Products> MakeProducts(const Machine& machine) {
+std::shared_ptr<Products> MakeProducts(const Machine& machine) {
   if (machine.device.backend() == Backend::kHost)
-    return std::make_unique<HostProducts>(machine.device.info().multiprocessors);
+    return std::make_shared<HostProducts>(machine.device.info().multiprocessors);
   return MakeCublasProducts(machine, LayerElement(machine.device));
 }
 

@@ -67,12 +67,14 @@ class Products {
  public:
   virtual ~Products() = default;
   virtual std::unique_ptr<Product> Make(const ProductSize& size) = 0;
+  // Of the results of what was made, for exact inputs.
+  [[nodiscard]] virtual RoundingError error() const = 0;
   // Why the machine's sm_target had no effect on what was made; "" if it had.
   [[nodiscard]] virtual std::string IneffectiveKnob() const { return ""; }
 };
-std::unique_ptr<Products> MakeCublasProducts(const Machine& machine, Element element);
+std::shared_ptr<Products> MakeCublasProducts(const Machine& machine, Element element);
 // The products of LayerElement(machine.device), planned for machine.sm_target SMs.
-std::unique_ptr<Products> MakeProducts(const Machine& machine);
+std::shared_ptr<Products> MakeProducts(const Machine& machine);
 
 // The workspace of each set of products; each has its own, since works run beside each other. For
 // cuBLASLt, what NVIDIA recommends for Hopper (cuBLAS documentation, cublasSetWorkspace).

@@ -98,16 +98,21 @@ class LinkedLayersWorkload : public Workload {
           if (layer == 0 || row % tokens < free) return sum;
           return sum - rate * sums.lock()->Expected(rank, row - tokens, column);
         },
-        [tolerance = Tolerance()] { return tolerance; });
+        [products = products_, ranks = machine_.ranks.size(), is_tied = IsSummed(),
+         element = layers_->outputs->shape().element] {
+          return is_tied ? ErrorOfTied(products->error(), ranks, element) : products->error();
+        });
   }
 
-  // An output o is rounded twice. With n ranks and a share s of sums, which are sqrt(n) times as
-  // large as outputs and rounded n times (comm/tensor_collective.cc), the error is at most
-  // o = 2 + s / n · (n · o + sqrt(n) · n), in units of the rounding.
-  [[nodiscard]] double Tolerance() const {
-    const double rounding = RoundingOf(layers_->outputs->shape().element);
-    if (layers_->free_tokens == layers_->tokens) return rounding;
-    return rounding * (2 + std::sqrt(machine_.ranks.size()) / kSmall) / (1 - 1.0 / kSmall);
+  [[nodiscard]] bool IsSummed() const { return layers_->free_tokens < layers_->tokens; }
+  // A tied output is stored twice. Sums of n ranks are sqrt(n) times as large as outputs and enter
+  // with the factor 1 / (kSmall · n), so the walk w is that share s of the sums' walk, which is at
+  // most w + the walk of sums of outputs without one.
+  static RoundingError ErrorOfTied(const RoundingError& product, int ranks, Element element) {
+    const RoundingError output = product.Stored(element);
+    const double share = 1 / (kSmall * std::sqrt(ranks));
+    const double of_sums = ErrorOfStoredSums(output, ranks, element).AsTerm().walk;
+    return {output.own, output.walk + share * of_sums / (1 - share)};
   }
 
   Machine machine_;
@@ -117,7 +122,7 @@ class LinkedLayersWorkload : public Workload {
   long rows_;
   std::uint32_t seed_;
   float rate_;
-  std::unique_ptr<Products> products_;
+  std::shared_ptr<Products> products_;
   std::unique_ptr<Product> product_;
   std::optional<std::uint64_t> fingerprint_;
 };

@@ -145,7 +145,7 @@ class MasterUpdateWorkload : public WeightsWorkload {
                  kRate * gradients->Expected(rank, row, column);
         },
         [gradients = weights_->gradients] {
-          return gradients->tolerance() + RoundingOf(Element::kFloat32);
+          return gradients->error().AsTerm().And(ErrorOfSum(2)).Stored(Element::kFloat32);
         });
   }
 
@@ -187,7 +187,7 @@ class ConversionWorkload : public WeightsWorkload {
           return updated->Expected(rank, row, column);
         },
         [updated = weights_->updated, element = weights_->weights->shape().element] {
-          return updated->tolerance() + RoundingOf(element);
+          return updated->error().Stored(element);
         });
   }
 

@@ -106,8 +106,11 @@ std::string Name(const char* tensor, long layer) {
 // Compares random elements of each tensor with what their stage makes.
 class Stages {
  public:
-  Stages(const MlpProblem& problem, double unit, const HostTensors& host)
-      : problem_(problem), unit_(unit), host_(host) {}
+  Stages(const MlpProblem& problem, const MlpNumbers& numbers, const HostTensors& host)
+      : problem_(problem),
+        unit_(numbers.Unit(problem)),
+        limit_(numbers.StageError(problem).Limit(kSamples)),
+        host_(host) {}
 
   Finding Check() {
     for (long layer = 0; layer < problem_.layers; ++layer) {
@@ -117,13 +120,10 @@ class Stages {
     }
     return finding_;
   }
+  [[nodiscard]] double limit() const { return limit_; }
 
  private:
   using Stage = std::function<double(long row, long column)>;
-
-  // The tolerance in units of (root mean square + size): at most three roundings, each of at most
-  // `unit` of a value that is seldom more than this.
-  static constexpr double kStageUnits = 3;
 
   void CheckForward(long l) {
     const long dim = problem_.dim;
@@ -197,7 +197,7 @@ class Stages {
     }
     const double rms = std::sqrt(square_sum / kSamples);
     for (int sample = 0; sample < kSamples; ++sample) {
-      const double allowed = kStageUnits * unit_ * (rms + std::abs(expected[sample]));
+      const double allowed = limit_ * (rms + std::abs(expected[sample]));
       finding_.Take(error[sample] / allowed, what);
     }
   }
@@ -211,6 +211,7 @@ class Stages {
 
   const MlpProblem& problem_;
   double unit_;
+  double limit_;
   const HostTensors& host_;
   Finding finding_;
 };
@@ -240,7 +241,7 @@ class EndToEnd {
   [[nodiscard]] double allowed() const { return allowed_; }
 
  private:
-  static constexpr double kOneElement = 6;
+  static constexpr double kMeanRounding = 0.4;
 
   void CompareParameters(const std::string& gradient, const std::string& parameter, long first,
                          long count, const HostTensors& host, const TrainedMlp& oracle) {
@@ -261,9 +262,10 @@ class EndToEnd {
     norm_error_ = std::max(norm_error_, norm_error);
     finding_.Take(norm_error / allowed_, what);
     const double rms = std::sqrt(squares / static_cast<double>(count));
+    const double limit = RoundingError{0, kMeanRounding * allowed_}.Limit(count);
     for (long i = 0; i < count; ++i) {
       const double error = std::abs(tensor[first + i] - expected[i]);
-      const double allowed = kOneElement * allowed_ * (rms + std::abs(expected[i]));
+      const double allowed = limit * (rms + std::abs(expected[i]));
       finding_.Take(error / allowed, what);
     }
   }
@@ -335,20 +337,29 @@ TrainedMlp TrainMlp(const MlpProblem& problem) {
 }
 
 double MlpNumbers::Unit(const MlpProblem& problem) const {
-  constexpr double kFloatRounding = 0x1p-24;
+  const double of_float = UnitRoundoff(Element::kFloat32);
   const auto terms = static_cast<double>(std::max(problem.dim, problem.batch));
-  return rounding + kFloatRounding * std::sqrt(terms);
+  return rounding + of_float * std::sqrt(terms);
+}
+
+RoundingError MlpNumbers::StageError(const MlpProblem& problem) const {
+  constexpr double kRoundings = 3;
+  const bool by_tensor_cores = rounding > UnitRoundoff(Element::kFloat32);
+  return ErrorOfSum(std::max(problem.dim, problem.batch),
+                    by_tensor_cores ? Adder::kTensorCores : Adder::kFloat32)
+      .And({kRoundings * rounding, 0});
 }
 
 Verdict VerifyMlp(Stream& stream, const MlpProblem& problem, const MlpNumbers& numbers,
                   const MlpTensors& tensors, const TrainedMlp* oracle,
                   std::chrono::milliseconds timeout) {
   const HostTensors host = Read(stream, problem, numbers.element, tensors, timeout);
-  const double unit = numbers.Unit(problem);
-  const Finding stages = Stages(problem, unit, host).Check();
-  Verdict verdict{stages.share * unit, unit, Fault(stages, "its stage")};
+  Stages check_stages(problem, numbers, host);
+  const Finding stages = check_stages.Check();
+  const double limit = check_stages.limit();
+  Verdict verdict{stages.share * limit, limit, Fault(stages, "its stage")};
   if (oracle == nullptr || !verdict.fault.empty()) return verdict;
-  EndToEnd check(problem, unit);
+  EndToEnd check(problem, numbers.Unit(problem));
   const Finding all = check.Check(host, *oracle);
   return {check.norm_error(), check.allowed(), Fault(all, "the oracle")};
 }

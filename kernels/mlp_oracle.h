@@ -5,7 +5,8 @@
 // double precision makes of the stage's inputs AS STORED on the device. A row of X and a column of
 // W give one element of Z. Together the stages cover the whole step, and no error passes from one
 // to the next. So the tolerance is narrow: at most three roundings to the element type lie between
-// a stage's inputs and its output, plus the rounding errors of a long sum in float32.
+// a stage's inputs and its output, plus the rounding errors of a long sum in float32
+// (workload/rounding_error.h).
 //
 // End to end, where the oracle is fast enough: every element of the last step's output, gradients
 // and updated parameters is compared with training in double precision from the same inputs. Here
@@ -14,14 +15,15 @@
 // Its derivation: N = steps·(4·layers + 2) roundings lie on the way, each of at most `unit` of the
 // element and 0.4·unit on average. If they are independent they leave 0.4·unit·√N. Since some
 // directions are stretched (0.2 to 0.4·unit·√N in simulations of 1 to 5 layers and 1 to 8 steps), a
-// tensor's error in the Euclidean norm may be 1·unit·√N. A single element may be off by six times
-// as much of (root mean square + its size).
+// tensor's error in the Euclidean norm may be 1·unit·√N. A single element may be off by as much as
+// the largest of so many with a standard deviation of 0.4·unit·√N.
 #pragma once
 
 #include <chrono>
 #include <vector>
 
 #include "kernels/mlp.h"
+#include "workload/rounding_error.h"
 #include "workload/workload.h"
 
 namespace overlapbench {
@@ -67,6 +69,8 @@ struct MlpNumbers {
   double rounding = 0;
   // The same for a sum as long as the problem's: float32 rounds every partial sum.
   [[nodiscard]] double Unit(const MlpProblem& problem) const;
+  // Of a stage.
+  [[nodiscard]] RoundingError StageError(const MlpProblem& problem) const;
 };
 
 // Verifies by stages only if `oracle` is nullptr. Waits for `stream`.

@@ -5,7 +5,7 @@ namespace overlapbench {
 
 void LoadCublasLt() {}
 
-std::unique_ptr<Products> MakeCublasProducts(const Machine& /*machine*/, Element /*element*/) {
+std::shared_ptr<Products> MakeCublasProducts(const Machine& /*machine*/, Element /*element*/) {
   throw Error("this build has no cuBLASLt");
 }
 

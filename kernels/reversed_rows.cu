@@ -53,7 +53,7 @@ class ReversedRowsWorkload : public Workload {
         [from = from_, last = from_->shape().rows - 1](int rank, long row, long column) {
           return from->Expected(rank, last - row, column);
         },
-        [from = from_] { return from->tolerance(); });
+        [from = from_] { return from->error(); });
   }
   void Enqueue(Stream& stream) override {
     constexpr long kMostBlocks = 8192;

@@ -4,26 +4,14 @@
 #include <cmath>
 #include <limits>
 
+#include "workload/rounding_error.h"
+
 namespace overlapbench {
 namespace {
 
-struct Format {
-  double unit;  // the largest relative error of rounding to nearest: 2^-(fraction bits + 1)
-  // The largest absolute error of a result too small for that: half the smallest subnormal, or
-  // 2^-126 where kernels may write 0, once for the result and once for a temporary.
-  double resolution;
-};
-
-Format FormatOf(Element element) {
-  switch (element) {
-    case Element::kFloat16:
-      return {0x1p-11, 0x1p-24};
-    case Element::kBfloat16:
-      return {0x1p-8, 0x1p-125};
-    default:
-      return {0x1p-24, 0x1p-125};
-  }
-}
+// The largest absolute error of a result too small for a relative one: half the smallest subnormal,
+// or 2^-126 where kernels may write 0, once for the result and once for a temporary.
+double ResolutionOf(Element element) { return element == Element::kFloat16 ? 0x1p-24 : 0x1p-125; }
 
 }  // namespace
 
@@ -42,7 +30,7 @@ std::vector<double> SoftmaxOracle(const void* row, long columns, Element element
 
 double SoftmaxError(const std::vector<double>& expected, const void* results, Element element,
                     long* worst) {
-  const double resolution = FormatOf(element).resolution;
+  const double resolution = ResolutionOf(element);
   double largest = 0;
   if (worst != nullptr) *worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -81,9 +69,9 @@ double SoftmaxError(const std::vector<double>& expected, const void* results, El
 // the differences and the exponentials before the sum: each exponential is off by another range·u +
 // u, and so is the sum.
 double SoftmaxTolerance(SoftmaxRounding rounding, Element element, double range) {
-  const double u = FormatOf(element).unit;
-  constexpr double kE = 0x1p-24;
-  const double of_result = (2 * (3 * range + 4) + 256 + 10 + 3) * kE + u;
+  const double u = UnitRoundoff(element);
+  const double e = UnitRoundoff(Element::kFloat32);
+  const double of_result = (2 * (3 * range + 4) + 256 + 10 + 3) * e + u;
   switch (rounding) {
     case SoftmaxRounding::kExponentials:
       return of_result + u;

@@ -20,7 +20,7 @@ GemmProblem SmallProblem() {
   problem.k = 40;
   problem.b_columns = 56;
   problem.c_columns = 64;
-  problem.tolerance = 1e-6;
+  problem.error = {1e-6};
   return problem;
 }
 
@@ -71,18 +71,18 @@ TEST_P(GemmOracleTest, AcceptsTheCorrectResult) {
   const Verdict verdict = Verify(c_, problem_);
   EXPECT_EQ(verdict.fault, "");
   EXPECT_LE(verdict.max_rel_err, 1e-7);
-  EXPECT_EQ(verdict.tolerance, problem_.tolerance);
+  EXPECT_EQ(verdict.tolerance, 1e-6);
 }
 
 TEST_P(GemmOracleTest, AcceptsTheCorrectResultInFloat16AndBfloat16) {
   for (const Element element : {Element::kFloat16, Element::kBfloat16}) {
     GemmProblem problem = problem_;
     problem.element_c = element;
-    problem.tolerance = 0.02;
+    problem.error = {0.02};
     const Verdict verdict = Verify(c_, problem);
     EXPECT_EQ(verdict.fault, "");
     EXPECT_GT(verdict.max_rel_err, 1e-5) << "the result was stored in few bits";
-    problem.tolerance = 1e-5;
+    problem.error = {1e-5};
     EXPECT_NE(Verify(c_, problem).fault, "");
   }
 }

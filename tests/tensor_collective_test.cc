@@ -253,11 +253,12 @@ TEST_P(TensorCollectiveTest, ASumOfHeldValuesIsComparedWithTheirSum) {
       {{.operation = Operation::kAllReduce, .send = send, .receive = receive, .of_held = true}});
   sum->Reset(stream());
   send->Fill(stream(), rank(), kSeed + 100);
-  send->Expect([](int, long, long) { return 4.0; }, [] { return 0.0; });
+  send->Expect([](int, long, long) { return 4.0; }, [] { return RoundingError(); });
   sum->Enqueue(stream());
   const Verdict verdict = sum->Verify(stream());
   EXPECT_EQ(verdict.fault, "");
-  EXPECT_DOUBLE_EQ(verdict.tolerance, ranks() * RoundingOf(send->shape().element));
+  EXPECT_DOUBLE_EQ(verdict.tolerance,
+                   ErrorOfStoredSums({}, ranks(), send->shape().element).Limit(kCheckedElements));
   EXPECT_EQ(sum->Fingerprint(), receive->Fingerprint(machine(), stream()));
   send->Fill(stream(), rank(), kSeed + 200);
   EXPECT_NE(sum->Verify(stream()).fault, "");
@@ -290,21 +291,21 @@ TEST_P(TensorCollectiveTest, ConcurrentReadersGetTheSameExpectedSum) {
 
 // Moved values are as exact as those sent. A sum's errors add up, and it is rounded once a rank.
 TEST_P(TensorCollectiveTest, ACollectiveIsAsExactAsItsInputsAndItsAdditions) {
-  constexpr double kSent = 0.25;
+  constexpr RoundingError kSent{0.25, 0.125};
   const long rows = 6L * ranks();
   const SharedTensor send = MakeRows(rows);
   const SharedTensor receive = MakeRows(rows);
-  const double rounding = ranks() * RoundingOf(send->shape().element);
-  send->Expect([](int, long, long) { return 1.0; }, [] { return kSent; });
-  for (const auto& [operation, tolerance] :
+  send->Expect([](int, long, long) { return 1.0; }, [kSent] { return kSent; });
+  for (const auto& [operation, error] :
        {std::pair{Operation::kShiftRing, kSent},
         {Operation::kAllGather, kSent},
         {Operation::kAllToAll, kSent},
-        {Operation::kAllReduce, std::sqrt(ranks()) * kSent + rounding}}) {
+        {Operation::kAllReduce, ErrorOfStoredSums(kSent, ranks(), send->shape().element)}}) {
     const auto collective = MakeCollective({{operation, send, receive}});
     collective->PoisonResult(stream());
     Finish();
-    EXPECT_DOUBLE_EQ(receive->tolerance(), tolerance);
+    EXPECT_DOUBLE_EQ(receive->error().own, error.own);
+    EXPECT_DOUBLE_EQ(receive->error().walk, error.walk);
   }
 }
 

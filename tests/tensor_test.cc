@@ -93,7 +93,7 @@ TEST_P(TensorTest, RejectsAnotherTensorsValues) {
   Fill(expected, rank());
   other_seed->Expect(
       [&](int of, long row, long column) { return expected->Expected(of, row, column); },
-      [] { return 0.0; });
+      [] { return RoundingError(); });
   EXPECT_NE(FaultOf(other_seed), "");
 }
 
@@ -101,13 +101,14 @@ TEST_P(TensorTest, RejectsAnotherTensorsValues) {
 TEST_P(TensorTest, AFaultNamesAnElementAndWhatWasExpected) {
   const SharedTensor tensor = Make({.rows = 8, .columns = 1});
   Fill(tensor, rank());
-  tensor->Expect([](int, long row, long) { return row == 7 ? 4.0 : 0.0; }, [] { return 0.5; });
+  tensor->Expect([](int, long row, long) { return row == 7 ? 4.0 : 0.0; },
+                 [] { return RoundingError{0.25}; });
   const auto stream = device().CreateStream();
   Poison(*stream, tensor->Row(0), tensor->shape().bytes());
   const std::vector<std::byte> zeros(tensor->shape().bytes());
   stream->Copy(tensor->Row(0), zeros.data(), zeros.size());
   const std::string fault = tensor->Verify(machine(), *stream, 7, 1).fault;
-  EXPECT_NE(fault.find("relative error 1 is above 0.5: element [7,0] is 0, expected 4"),
+  EXPECT_NE(fault.find("relative error 0.5 is above 0.25: element [7,0] is 0, expected 4"),
             std::string::npos)
       << fault;
 }
@@ -157,7 +158,7 @@ TEST_P(TensorTest, AnAliasSharesMemoryButHasItsOwnExpectedValues) {
   EXPECT_EQ(alias->Row(2), tensor->Row(2));
   EXPECT_TRUE(alias->Shares(*tensor));
   EXPECT_FALSE(MakeBlocks(false, true)->Shares(*tensor));
-  alias->Expect([](int, long, long) { return 4.0; }, [] { return 0.0; });
+  alias->Expect([](int, long, long) { return 4.0; }, [] { return RoundingError(); });
   EXPECT_NE(FaultOf(alias), "");
   EXPECT_EQ(FaultOf(tensor), "");
 }
@@ -168,7 +169,7 @@ TEST_P(TensorTest, AnAliasWithoutExpectationsUsesThoseOfItsMemory) {
   const SharedTensor alias = tensor->Alias();
   const auto four = [](int, long, long) { return 4.0; };
   const auto five = [](int, long, long) { return 5.0; };
-  const auto exact = [] { return 0.0; };
+  const auto exact = [] { return RoundingError(); };
   Fill(alias, rank());
   EXPECT_EQ(FaultOf(alias), "");
   tensor->Expect(four, exact);
@@ -205,7 +206,7 @@ TEST_P(TensorTest, ACheckFindsAFaultInAnyTensorThatIsLeft) {
   for (const SharedTensor& wrong : tensors) {
     Fill(wrong, rank() + 1);
     const std::uint64_t other = check().fingerprint;
-    wrong->Expect([](int, long, long) { return 4.0; }, [] { return 0.0; });
+    wrong->Expect([](int, long, long) { return 4.0; }, [] { return RoundingError(); });
     EXPECT_NE(check().verdict.fault, "");
     EXPECT_NE(other, right.fingerprint);
     Fill(wrong, rank());
@@ -299,12 +300,12 @@ TEST_P(TensorTest, RowsAreCopiedAndSummedInEveryElementType) {
                      ? 0.5 * more->Expected(of, 0, column) + 0.25 * input->Expected(of, 1, column)
                      : 1.5 * input->Expected(of, 0, column);
         },
-        [&] { return RoundingOf(element); });
+        [&] { return ErrorOfSum(2).Stored(element); });
     copied->Expect(
         [&](int of, long row, long column) {
           return row == 1 ? 0 : input->Expected(of, sources[4 + row], column);
         },
-        [] { return 0.0; });
+        [] { return RoundingError(); });
     stream->Synchronize(kPatience, "copying rows");
     EXPECT_EQ(FaultOf(summed), "") << ToString(element);
     EXPECT_EQ(FaultOf(copied), "") << ToString(element);
@@ -331,7 +332,7 @@ TEST_P(TensorTest, MasterWeightsAreUpdatedAndConverted) {
   const Verdict converted = convert->Verify(*stream);
   EXPECT_EQ(converted.fault, "");
   constexpr double kHalfUnit = 1.0 / 512;  // of bfloat16, and values are below 2
-  EXPECT_LE(converted.max_rel_err, 4 * kHalfUnit);
+  EXPECT_LE(converted.max_rel_err, 2 * kHalfUnit);
   EXPECT_THROW(update->EnqueuePart(*stream, {0, 2}), Error);
 }
 
@@ -400,7 +401,7 @@ TEST_P(TensorTest, RowsAreReversed) {
   reversed->Enqueue(*stream);
   EXPECT_EQ(reversed->Verify(*stream).fault, "");
   to->Expect([&](int of, long row, long column) { return from->Expected(of, row, column); },
-             [] { return 0.0; });
+             [] { return RoundingError(); });
   EXPECT_NE(FaultOf(to), "") << "in their old order";
 }
 

@@ -24,9 +24,9 @@ Position SampleOf(const MatrixView& matrix, int sample) {
           Random(kSeed, 2L * sample + 1) % matrix.columns};
 }
 
-std::vector<double> Expected(Device& device, const MatrixView& matrix,
-                             const ExpectedElement& expected, const SampleSize& size) {
-  std::vector<double> values(size.elements);
+std::vector<ExpectedValue> Expected(Device& device, const MatrixView& matrix,
+                                    const ExpectedElement& expected, const SampleSize& size) {
+  std::vector<ExpectedValue> values(size.elements);
   const auto evaluate = [&](int first) {
     for (int sample = first; sample < size.elements; sample += size.threads) {
       const auto [row, column] = SampleOf(matrix, sample);
@@ -44,25 +44,26 @@ std::vector<double> Expected(Device& device, const MatrixView& matrix,
   return values;
 }
 
-// Errors are relative to the expected values' root mean square. The fault names the worst element.
+// The fault names the worst element.
 void Compare(const MatrixView& matrix, long first_row, std::span<const double> values,
-             std::span<const double> expected, Verdict& verdict) {
-  double largest_error = 0;
+             std::span<const ExpectedValue> expected, Verdict& verdict) {
   double square_sum = 0;
+  for (const ExpectedValue& one : expected) square_sum += one.value * one.value;
+  const double rms = std::sqrt(square_sum / static_cast<double>(values.size()));
   std::size_t worst = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double error = std::abs(values[i] - expected[i]);
-    if (error > largest_error) worst = i;
-    largest_error = std::max(largest_error, error);
-    square_sum += expected[i] * expected[i];
+  for (std::size_t i = 0; i < values.size() && !std::isnan(verdict.max_rel_err); ++i) {
+    const auto [value, walk] = expected[i];
+    const double error = std::abs(values[i] - value) / (std::abs(value) + (walk > 0 ? walk : rms));
+    if (error <= verdict.max_rel_err) continue;
+    verdict.max_rel_err = error;
+    worst = i;
   }
-  verdict.max_rel_err = largest_error / std::sqrt(square_sum / static_cast<double>(values.size()));
   if (verdict.max_rel_err <= verdict.tolerance) return;
   const auto [row, column] = SampleOf(matrix, static_cast<int>(worst));
   verdict.fault = fmt::format(
       "relative error {:.3g} is above {:.3g}: element [{},{}] is {:.6g}, expected {:.6g}",
       verdict.max_rel_err, verdict.tolerance, first_row + row, column, values[worst],
-      expected[worst]);
+      expected[worst].value);
 }
 
 }  // namespace
@@ -86,22 +87,23 @@ std::vector<double> SampledValues(Stream& stream, const MatrixView& matrix,
 }
 
 Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
-                    const ExpectedElement& expected, double tolerance,
+                    const ExpectedElement& expected, const RoundingError& error,
                     std::chrono::milliseconds timeout, const SampleSize& size) {
-  Verdict verdict{0, tolerance, FindUnwritten(device, stream, matrix, timeout)};
+  Verdict verdict{0, error.Limit(size.elements), FindUnwritten(device, stream, matrix, timeout)};
   if (!verdict.fault.empty()) return verdict;
-  const std::vector<double> wanted = Expected(device, matrix, expected, size);
+  const std::vector<ExpectedValue> wanted = Expected(device, matrix, expected, size);
   Compare(matrix, size.first_row, SampledValues(stream, matrix, timeout, size.elements), wanted,
           verdict);
   return verdict;
 }
 
 Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
-                    std::span<const double> expected, double tolerance,
+                    std::span<const double> expected, const RoundingError& error,
                     std::chrono::milliseconds timeout) {
-  Verdict verdict{0, tolerance, FindUnwritten(device, stream, matrix, timeout)};
+  Verdict verdict{0, error.Limit(kCheckedElements), FindUnwritten(device, stream, matrix, timeout)};
+  const std::vector<ExpectedValue> wanted(expected.begin(), expected.end());
   if (verdict.fault.empty())
-    Compare(matrix, 0, SampledValues(stream, matrix, timeout), expected, verdict);
+    Compare(matrix, 0, SampledValues(stream, matrix, timeout), wanted, verdict);
   return verdict;
 }
 

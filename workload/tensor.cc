@@ -18,14 +18,6 @@ std::uint32_t SeedOf(const TensorShape& shape, std::uint32_t seed, int rank, int
 
 }  // namespace
 
-double RoundingOf(Element element) {
-  constexpr double kOfFloat32 = 1e-4;
-  constexpr double kOfFloat16 = 3e-3;
-  constexpr double kOfBfloat16 = 2e-2;
-  if (element == Element::kBfloat16) return kOfBfloat16;
-  return element == Element::kFloat16 ? kOfFloat16 : kOfFloat32;
-}
-
 void Tensor::Connect() {
   if (memory_->buffer.data() == nullptr) memory_->buffer = memory_->allocate(shape_.bytes());
 }
@@ -41,7 +33,7 @@ void Tensor::Fill(Stream& stream, int rank, std::uint32_t seed) {
     return RandomFraction(SeedOf(shape, seed, of_rank, block),
                           row % shape.block_rows() * shape.columns + column);
   };
-  own_ = {oracle, [] { return 0.0; }};
+  own_ = {oracle, [] { return RoundingError(); }};
   is_made_ = false;
   memory_->made = {};
 }
@@ -56,7 +48,7 @@ Verdict Tensor::Verify(const Machine& machine, Stream& stream, long first, long 
   const auto expected = [&](long row, long column) {
     return Expected(machine.ranks.rank(), first + row, column);
   };
-  return CheckSample(machine.device, stream, part, expected, tolerance(), machine.timeout,
+  return CheckSample(machine.device, stream, part, expected, error(), machine.timeout,
                      {samples, CheckingThreads(machine.ranks), first});
 }
 

@@ -23,6 +23,7 @@
 
 #include "workload/data.h"
 #include "workload/element.h"
+#include "workload/rounding_error.h"
 #include "workload/sample_check.h"
 #include "workload/workload.h"
 
@@ -45,17 +46,12 @@ struct TensorShape {
   }
 };
 
-// The rounding error of storing a sum of many products in this type, relative to the root mean
-// square of such sums: half a unit in the last place of the largest of some hundreds of them, which
-// is about 4 times the mean. For float32, the error of adding some ten thousand products.
-double RoundingOf(Element element);
-
 class Tensor {
  public:
   // Several threads call it concurrently.
   using Oracle = std::function<double(int rank, long row, long column)>;
-  // The tolerated error, relative to the expected values' root mean square.
-  using Tolerance = std::function<double()>;
+  // By how much a right result differs.
+  using Error = std::function<RoundingError()>;
   using Allocate = std::function<Buffer(std::size_t bytes)>;
 
   // `allocate` provides its memory. For tensors that a collective touches, that is its
@@ -94,18 +90,18 @@ class Tensor {
   void Fill(Stream& stream, int rank, std::uint32_t seed);
   // These rows must be contiguous in memory: none may overwrite the first one.
   void PoisonRows(Stream& stream, long first, long rows) const;
-  void Expect(Oracle oracle, Tolerance tolerance) {
-    own_ = {std::move(oracle), std::move(tolerance)};
+  void Expect(Oracle oracle, Error error) {
+    own_ = {std::move(oracle), std::move(error)};
     is_made_ = true;
     if (!is_alias_) memory_->made = own_;
   }
   [[nodiscard]] double Expected(int rank, long row, long column) const {
     return expectation().oracle(rank, row, column);
   }
-  [[nodiscard]] double tolerance() const { return expectation().tolerance(); }
+  [[nodiscard]] RoundingError error() const { return expectation().error(); }
 
   // Whether every element was written, and a random sample of them, the corners included, is as
-  // expected. Errors are relative to the sample's root mean square. Waits for `stream`.
+  // expected (workload/sample_check.h). Waits for `stream`.
   [[nodiscard]] Verdict Verify(const Machine& machine, Stream& stream) const {
     return Verify(machine, stream, 0, shape_.rows);
   }
@@ -117,7 +113,7 @@ class Tensor {
  private:
   struct Expectation {
     Oracle oracle;
-    Tolerance tolerance;
+    Error error;
   };
   struct Memory {
     Allocate allocate;

@@ -47,10 +47,10 @@ class TensorStepWorkload : public Workload {
     for (const Checked& before : checked_)
       if (Now(stream, result, before.read) == before.bits) return before.verdict;
     HeldRows held(stream, machine_.timeout);
-    const Verdict verdict = CheckSample(
-        machine_.device, stream, step_.output->View(),
-        [&](long row, long column) { return step_.expected(held, row, column); }, step_.tolerance,
-        machine_.timeout, {.threads = CheckingThreads(machine_.ranks)});
+    const Verdict verdict =
+        CheckSample(machine_.device, stream, step_.output->View(),
+                    [&](long row, long column) { return step_.expected(held, row, column); },
+                    step_.error(), machine_.timeout, {.threads = CheckingThreads(machine_.ranks)});
     const std::vector<SharedTensor> read = held.tensors();
     if (verdict.fault.empty()) checked_.push_back({read, Now(stream, result, read), verdict});
     return verdict;
@@ -165,15 +165,19 @@ TensorStep StepOn(std::vector<SharedTensor> inputs, SharedTensor output, std::ui
     return static_cast<double>(tensor->shape().bytes());
   };
   TensorStep made{.inputs = std::move(inputs), .seed = seed, .output = std::move(output)};
-  made.tolerance = RoundingOf(made.output->shape().element);
   made.cost.moved_bytes = bytes_of(made.output);
-  for (const SharedTensor& input : made.inputs) made.cost.moved_bytes += bytes_of(input);
+  long terms = 1;
+  for (const SharedTensor& input : made.inputs) {
+    made.cost.moved_bytes += bytes_of(input);
+    terms = std::max(terms, input->shape().columns);
+  }
+  made.error = [error = ErrorOfSum(terms).Stored(made.output->shape().element)] { return error; };
   return made;
 }
 
 TensorStep CopyStep(const SharedTensor& from, const SharedTensor& to, std::uint32_t seed) {
   TensorStep step = StepOn({from}, to, seed);
-  step.tolerance = 0;
+  step.error = [] { return RoundingError(); };
   step.enqueue = [from, to](Stream& stream, long first, long rows) {
     stream.Copy(to->Row(first), from->Row(first),
                 rows * to->shape().columns * SizeOf(to->shape().element));

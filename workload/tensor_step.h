@@ -65,15 +65,16 @@ struct TensorStep {
   Cost cost = {};
   // A part is `rows` of the output's rows.
   std::function<void(Stream& stream, long first, long rows)> enqueue = {};
-  std::function<double(HeldRows& held, long row, long column)> expected = {};
-  double tolerance = 0;  // relative to the root mean square of the output
+  std::function<ExpectedValue(HeldRows& held, long row, long column)> expected = {};
+  std::function<RoundingError()> error = {};  // of a right output
   // Workload::IneffectiveKnob(), for steps that have a knob.
   std::function<std::string()> ineffective_knob = {};
 
   static constexpr std::uint32_t kSeedsApart = 1U << 16;
 };
 
-// A step that reads `inputs` and writes `output` once each, and rounds its results once.
+// A step that reads `inputs` and writes `output` once each. Its results are sums of at most as many
+// terms as an input has columns, in float32, and are stored once.
 TensorStep StepOn(std::vector<SharedTensor> inputs, SharedTensor output, std::uint32_t seed);
 
 // to = from, which may be host memory.

@@ -15,12 +15,16 @@ void ThrowIfCublasFailed(cublasStatus_t code, const char* call) {
 }
 
 constexpr std::array<Precision, 5> kPrecisions = {{
-    {"bf16", CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, Element::kBfloat16, Element::kBfloat16},
-    {"fp16", CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, Element::kFloat16, Element::kFloat16},
+    {"bf16", CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, Element::kBfloat16, Element::kBfloat16,
+     Adder::kTensorCores},
+    {"fp16", CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, Element::kFloat16, Element::kFloat16,
+     Adder::kTensorCores},
     {"tf32", CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, Element::kFloat32,
-     Element::kFloat32},
-    {"fp32", CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, Element::kFloat32, Element::kFloat32},
-    {"fp8", CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, Element::kFloat8, Element::kBfloat16},
+     Element::kFloat32, Adder::kTensorCores},
+    {"fp32", CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, Element::kFloat32, Element::kFloat32,
+     Adder::kFloat32},
+    {"fp8", CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, Element::kFloat8, Element::kBfloat16,
+     Adder::kTensorCoresOf8Bits},
 }};
 
 }  // namespace
@@ -48,6 +52,8 @@ CublasLt::CublasLt(Device& device) {
 CublasProduct::CublasProduct(const CublasLt& library, const Precision& precision,
                              const ProductShape& shape, const Options& options)
     : library_(&library),
+      precision_(precision),
+      terms_(shape.k),
       epilogue_(options.epilogue),
       a_(MakeLayout(precision.input_type, shape.transpose_a ? shape.k : shape.m,
                     shape.transpose_a ? shape.m : shape.k)),
@@ -84,6 +90,28 @@ void CublasProduct::Enqueue(Stream& stream, const void* a, const void* b, void* 
                              library_->workspace().data(), library_->workspace().bytes(),
                              static_cast<cudaStream_t>(stream.native())),
       "cublasLtMatmul");
+}
+
+RoundingError CublasProduct::error() const {
+  const Element output = precision_.output;
+  return ErrorOfStoredSums(ErrorOfSum(terms_, precision_.adder).Stored(output), stored_parts(),
+                           output);
+}
+
+// The library may cut k into parts, and may add their sums in D's type.
+long CublasProduct::stored_parts() const {
+  const auto read = [&](cublasLtMatmulAlgoConfigAttributes_t attribute) -> std::uint32_t {
+    std::uint32_t value = 0;
+    std::size_t bytes = 0;
+    ThrowIfCublasFailed(
+        TheCublasLt().get_choice(&algorithm_.algo, attribute, &value, sizeof(value), &bytes),
+        "cublasLtMatmulAlgoConfigGetAttribute");
+    return value;
+  };
+  const std::uint32_t scheme = read(CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
+  const bool stores =
+      (scheme & (CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)) != 0;
+  return stores ? std::max(1L, static_cast<long>(read(CUBLASLT_ALGO_CONFIG_SPLITK_NUM))) : 1;
 }
 
 CublasProduct::Layout CublasProduct::MakeLayout(cudaDataType_t type, long rows, long columns) {

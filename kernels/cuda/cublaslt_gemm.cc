@@ -22,20 +22,6 @@
 namespace overlapbench {
 namespace {
 
-struct Tolerance {
-  std::string_view precision;
-  // Relative to the root mean square of C: half a unit in the last place of the output's format, at
-  // the largest of the sampled elements (about 4 times the mean), or the error of accumulating in
-  // float32.
-  double value;
-};
-// fp8: the oracle rounds its inputs to e4m3 too, and products of two factors with four significant
-// bits are exact in float32. Hopper's tensor cores add 8-bit products with 14 bits before they move
-// the sum to float32 (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 3.3.2): an error of a few
-// units of 2^-13 of a partial sum of 128 products, below 1e-3 of C. So the bf16 output decides.
-constexpr std::array<Tolerance, 5> kTolerances = {
-    {{"bf16", 2e-2}, {"fp16", 3e-3}, {"tf32", 1e-3}, {"fp32", 1e-4}, {"fp8", 2e-2}}};
-
 class CublasGemmWorkload : public Workload {
  public:
   CublasGemmWorkload(const Machine& machine, const Settings& settings)
@@ -92,8 +78,7 @@ class CublasGemmWorkload : public Workload {
     problem.b_transposed = b_transposed();
     problem.element_ab = precision_.input;
     problem.element_c = precision_.output;
-    problem.tolerance =
-        std::ranges::find(kTolerances, precision_.name, &Tolerance::precision)->value;
+    problem.error = product_.error();
     return problem;
   }
 

@@ -31,6 +31,7 @@ class CublasLinearProduct : public Product {
                void* d) const override {
     product_.Enqueue(stream, a, w, d, {.added = added});
   }
+  [[nodiscard]] RoundingError error() const { return product_.error(); }
 
  private:
   CublasProduct product_;
@@ -45,8 +46,11 @@ class CublasProducts : public Products {
         element_(element) {}
   std::unique_ptr<Product> Make(const ProductSize& size) override {
     made_.insert(ShapeOf(size));
-    return std::make_unique<CublasLinearProduct>(library_, element_, size, sm_target_);
+    auto product = std::make_unique<CublasLinearProduct>(library_, element_, size, sm_target_);
+    error_ = WorseOf(error_, product->error());
+    return product;
   }
+  [[nodiscard]] RoundingError error() const override { return error_; }
   [[nodiscard]] std::string IneffectiveKnob() const override {
     return IneffectiveSmTarget(library_, device_, PrecisionOf(element_), made_, sm_target_);
   }
@@ -56,6 +60,7 @@ class CublasProducts : public Products {
   int sm_target_;
   CublasLt library_;
   Element element_;
+  RoundingError error_;
   std::set<ProductShape> made_;
 };
 
@@ -63,8 +68,8 @@ class CublasProducts : public Products {
 
 void LoadCublasLt() { TheCublasLt(); }
 
-std::unique_ptr<Products> MakeCublasProducts(const Machine& machine, Element element) {
-  return std::make_unique<CublasProducts>(machine, element);
+std::shared_ptr<Products> MakeCublasProducts(const Machine& machine, Element element) {
+  return std::make_shared<CublasProducts>(machine, element);
 }
 
 }  // namespace overlapbench
