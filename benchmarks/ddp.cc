@@ -69,10 +69,9 @@ struct Step {
       const long row = (first + piece * count) * stack->width;
       calls.push_back({Operation::kAllReduce, gradients, sums, row, row, count * stack->width});
     }
-    return std::make_shared<const WorkPlan>(WorkPlan{
-        name, WorkClass::kComm, {}, [machine = machine, communicator = communicator, calls] {
-          return MakeTensorCollective(machine, communicator, calls, kSeed);
-        }});
+    return CollectiveOf(name, calls, {}, [machine = machine, communicator = communicator, calls] {
+      return MakeTensorCollective(machine, communicator, calls, kSeed);
+    });
   }
 
   Machine machine;

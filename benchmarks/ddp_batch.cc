@@ -59,10 +59,10 @@ struct Batch {
     const long rows = tensors / calls;
     for (long call = 0; call < calls; ++call)
       all.push_back({Operation::kAllReduce, from, to, call * rows, call * rows, rows});
-    return WorkOf(name, WorkClass::kComm, {.tensors = {from, to}},
-                  [machine = machine, communicator = communicator, all, order] {
-                    return MakeTensorCollective(machine, communicator, all, kSeed, order);
-                  });
+    return CollectiveOf(name, all, {.tensors = {from, to}},
+                        [machine = machine, communicator = communicator, all, order] {
+                          return MakeTensorCollective(machine, communicator, all, kSeed, order);
+                        });
   }
   [[nodiscard]] Work Copy(const char* name, const SharedTensor& from,
                           const SharedTensor& to) const {

@@ -68,10 +68,10 @@ struct Step {
       calls.push_back(
           {Operation::kAllReduce, stack->outputs, stack->sums, row, row, stack->tokens});
     }
-    return WorkOf("sum", WorkClass::kComm, {.tensors = {stack->outputs, stack->sums}},
-                  [machine = machine, communicator = communicator, calls] {
-                    return MakeTensorCollective(machine, communicator, calls, kSeed);
-                  });
+    return CollectiveOf("sum", calls, {.tensors = {stack->outputs, stack->sums}},
+                        [machine = machine, communicator = communicator, calls] {
+                          return MakeTensorCollective(machine, communicator, calls, kSeed);
+                        });
   }
 
   Machine machine;

@@ -134,7 +134,8 @@ PipelineWorks WorksOf(const Machine& machine, const PipelineShape& shape, const 
     works.compute[pass] = std::make_shared<const WorkPlan>(std::move(compute));
     for (const LinkSet set : {LinkSet::kEven, LinkSet::kOdd, LinkSet::kLast}) {
       WorkPlan transfer{.name = fmt::format("{} {}", NameOf(pass, true), ToString(set)),
-                        .work_class = WorkClass::kComm};
+                        .work_class = WorkClass::kComm,
+                        .collective = "SendRecv"};
       transfer.make = [stages, pass, set, transports, settings] {
         return PipelineStages::MakeTransfer(stages(), pass, set, transports, settings);
       };

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "comm/collectives.h"
 #include "comm/transport.h"
 
 namespace overlapbench {
@@ -148,6 +149,13 @@ Work WorkOf(std::string name, WorkClass work_class, const WorkMemory& memory,
   return std::make_shared<const WorkPlan>(std::move(plan));
 }
 
+Work CollectiveOf(std::string name, const std::vector<TensorCall>& calls, const WorkMemory& memory,
+                  std::function<std::unique_ptr<Workload>()> make, bool is_result) {
+  WorkPlan plan = *WorkOf(std::move(name), WorkClass::kComm, memory, std::move(make), is_result);
+  plan.collective = NameOf(calls.front().operation);
+  return std::make_shared<const WorkPlan>(std::move(plan));
+}
+
 Work TensorWorks::Multiply(const std::string& name, std::vector<LinearProblem> problems,
                            bool is_result) const {
   WorkMemory memory{.own_bytes = ProductWorkspaceBytes(machine_.device)};
@@ -163,14 +171,14 @@ Work TensorWorks::Multiply(const std::string& name, std::vector<LinearProblem> p
       is_result);
 }
 
-Work TensorWorks::Move(const std::string& name, std::vector<TensorCall> calls,
+Work TensorWorks::Move(const std::string& name, const std::vector<TensorCall>& calls,
                        bool is_result) const {
   WorkMemory memory;
   for (const TensorCall& call : calls)
     memory.tensors.insert(memory.tensors.end(), {call.send, call.receive});
-  return WorkOf(
-      name, WorkClass::kComm, memory,
-      [machine = machine_, communicator = communicator_, calls = std::move(calls), seed = seed_] {
+  return CollectiveOf(
+      name, calls, memory,
+      [machine = machine_, communicator = communicator_, calls, seed = seed_] {
         return MakeTensorCollective(machine, communicator, calls, seed);
       },
       is_result);

@@ -85,7 +85,7 @@ class TensorWorks {
   // `is_result`: WorkPlan::is_result.
   [[nodiscard]] Work Multiply(const std::string& name, std::vector<LinearProblem> problems,
                               bool is_result = false) const;
-  [[nodiscard]] Work Move(const std::string& name, std::vector<TensorCall> calls,
+  [[nodiscard]] Work Move(const std::string& name, const std::vector<TensorCall>& calls,
                           bool is_result = false) const;
 
  private:
@@ -101,6 +101,9 @@ struct WorkMemory {
 };
 Work WorkOf(std::string name, WorkClass work_class, const WorkMemory& memory,
             std::function<std::unique_ptr<Workload>()> make, bool is_result = false);
+// A collective: the communication of `calls`, which are of one operation.
+Work CollectiveOf(std::string name, const std::vector<TensorCall>& calls, const WorkMemory& memory,
+                  std::function<std::unique_ptr<Workload>()> make, bool is_result = false);
 
 std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern);
 

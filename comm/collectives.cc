@@ -215,6 +215,8 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
 
 }  // namespace
 
+const char* NameOf(Operation operation) { return RowOf(operation).name; }
+
 CollectiveInput InputOf(Operation operation, int ranks) {
   return {kSeed, ranks, RowOf(operation).source == ExpectedSegments::kSum};
 }

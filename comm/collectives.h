@@ -8,6 +8,9 @@
 
 namespace overlapbench {
 
+// "AllReduce": what the operation's workload is called. Not of point-to-point operations.
+const char* NameOf(Operation operation);
+
 // The input of any operation but sends and receives.
 CollectiveInput InputOf(Operation operation, int ranks);
 

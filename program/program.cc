@@ -13,6 +13,7 @@
 #include "benchmarks/injected_delay.h"
 #include "benchmarks/name_filter.h"
 #include "benchmarks/plan.h"
+#include "benchmarks/planned_schedules.h"
 #include "benchmarks/preflight.h"
 #include "benchmarks/prologue.h"
 #include "benchmarks/run.h"
@@ -103,6 +104,8 @@ int Run(Watchdog& watchdog, Ranks& ranks, ProgramHooks& hooks, const CommandLine
     InjectDelay(options.inject_delay, registry, selection.benchmarks);
     InjectDelayIfAny(options.inject_delay, registry, known);
   }
+  if (options.predictable)
+    for (Benchmark& benchmark : selection.benchmarks) benchmark.is_predictable = true;
   Suite suite{machine, options};
   return RunAll(watchdog, suite, table, known, selection.benchmarks);
 }
@@ -143,6 +146,14 @@ int Main(const std::vector<std::string>& arguments, ProgramHooks& hooks) {
   if (line.options.question != Question::kNone) {
     if (launched.rank == 0) Answer(line.options.question);
     return 0;
+  }
+  if (line.options.plan_ranks > 0) {
+    try {
+      if (launched.rank == 0) PrintSchedules(line.options);
+      return 0;
+    } catch (const Error& error) {
+      return Refuse(error, kUsage, launched.rank == 0);
+    }
   }
   try {
     RequireMpiFrom(launched);

@@ -149,13 +149,16 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
   host_ids_ = Gather(HostId(), "starting: naming hosts");
 }
 
-Ranks::Ranks(const Launched& posed, Progress& progress)
+Ranks::Ranks(const Launched& posed, Progress& progress, int hosts)
     : timeout_(std::chrono::milliseconds(0)),
       progress_(progress),
       host_ids_(posed.size),
       rank_(posed.rank),
       size_(posed.size),
-      ends_mpi_(false) {}
+      ends_mpi_(false) {
+  for (int rank = 0; rank < size_; ++rank)
+    host_ids_[rank] = std::to_string(std::int64_t{rank} * hosts / size_);
+}
 
 Ranks::~Ranks() {
   if (control_ == MPI_COMM_NULL) return;  // poses only

@@ -80,8 +80,8 @@ class Ranks {
   // bounds every later wait. Ranks reports its phases to `progress`.
   Ranks(std::chrono::milliseconds timeout, Progress& progress);
   // Stands for one of many ranks in lists and plans, without MPI and without starting the others.
-  // Nothing that meets or asks other ranks may be called.
-  Ranks(const Launched& posed, Progress& progress);
+  // Nothing that meets or asks other ranks may be called. `hosts` share the ranks.
+  Ranks(const Launched& posed, Progress& progress, int hosts = 1);
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;

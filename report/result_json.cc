@@ -8,6 +8,7 @@
 
 #include "device/error.h"
 #include "report/json.h"
+#include "report/schedule_json.h"
 
 namespace overlapbench {
 namespace {
@@ -48,6 +49,7 @@ std::string ObjectOf(const GoogleRun& run, const Row& row) {
   for (const auto& [name, number] : NumbersOf(row)) members.Number(name, number);
   members.Text("state", ToString(row.state));
   members.Text("reason", row.reason);
+  if (row.schedules != nullptr) members.Add("schedules", ScheduleJson(*row.schedules));
   return members.Lines(4);
 }
 

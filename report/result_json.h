@@ -2,9 +2,10 @@
 // ending. The caller writes them to a file or passes them on.
 //
 // It has the form of Google Benchmark's JSON, with two additions: the tables of counters and
-// families (counters.h) after the context, and each row's `state` and `reason`. Google Benchmark
-// itself describes the machine in the context. Rows are written from `Row`, the aggregates of
-// repetitions from Google Benchmark's Run, and the times and indices of both from the Run.
+// families (counters.h) after the context, and each row's `state`, `reason` and, on request,
+// `schedules` (schedule_json.h). Google Benchmark itself describes the machine in the context. Rows
+// are written from `Row`, the aggregates of repetitions from Google Benchmark's Run, and the times
+// and indices of both from the Run.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -21,6 +21,7 @@
 
 #include "child.h"
 #include "fake_workload.h"
+#include "fixtures/schedule_record.h"
 #include "fixtures/timed_fixture.h"
 #include "google_run.h"
 #include "json.h"
@@ -231,6 +232,46 @@ TEST_F(RunReporterTest, RowsHaveTheFormOfGoogleBenchmark) {
       "reason": "a finding"
     })");
   EXPECT_TRUE(json.Runs({failed.run}, {failed.row}).starts_with(",\n    {\n"));
+}
+
+TEST_F(RunReporterTest, ARowMayCarryItsSchedules) {
+  Finished one = Measured("Race/Horse");
+  ScheduleRecord record{.ranks = 4, .hosts = 2, .transport = "copy"};
+  record.works = {{.name = "sum",
+                   .work_class = WorkClass::kComm,
+                   .collective = "AllReduce",
+                   .cost = {.wire_bytes = 1024, .bus_factor = 1.5},
+                   .sms = 24},
+                  {.name = "multiply", .cost = {.flops = 8e9}}};
+  record.runs = {{.name = "pattern",
+                  .lanes = {{.name = "comm", .priority = 1}, {.name = "comp", .rank = 3}},
+                  .steps = {{1, 1, {.part = {1, 2}}},
+                            {0, 0, {.after = {0}, .host_after = {0}, .engine = "engine"}}},
+                  .time_ms = Figure(2, Interval{1, 3}),
+                  .enqueue_ms = 0.5,
+                  .lanes_ms = {{0.25, 1}, {0, 2}}}};
+  one.row.schedules = std::make_shared<const ScheduleRecord>(record);
+  const Json text = JsonReader::Read(ResultJson(table_).Runs({one.run}, {one.row}));
+  const Json& schedules = text.At("schedules");
+  EXPECT_EQ(schedules.At("version").number, 1);
+  EXPECT_EQ(schedules.At("ranks").number, 4);
+  EXPECT_EQ(schedules.At("hosts").number, 2);
+  EXPECT_EQ(schedules.At("transport").text, "copy");
+  const Json& sum = schedules.At("works").items.at(0);
+  EXPECT_EQ(sum.At("class").text, "COMM");
+  EXPECT_EQ(sum.At("collective").text, "AllReduce");
+  EXPECT_EQ(sum.At("wire_bytes").number, 1024);
+  EXPECT_EQ(sum.At("sms").number, 24);
+  EXPECT_FALSE(schedules.At("works").items.at(1).Has("collective"));
+  const Json& run = schedules.At("runs").items.at(0);
+  EXPECT_EQ(run.At("ms").number, 2);
+  EXPECT_EQ(run.At("ms_high").number, 3);
+  EXPECT_EQ(run.At("lanes").items.at(1).At("rank").number, 3);
+  EXPECT_EQ(run.At("lanes_ms").items.at(0).items.at(0).number, 0.25);
+  const auto& waiting = run.At("steps").items.at(1).items;
+  EXPECT_EQ(waiting.at(4).items.at(0).number, 0);
+  EXPECT_EQ(waiting.at(5).At("engine").text, "engine");
+  EXPECT_EQ(run.At("steps").items.at(0).items.at(3).number, 2) << "parts";
 }
 
 TEST_F(RunReporterTest, ARowMayHaveNoUndefinedCounters) {

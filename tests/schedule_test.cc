@@ -477,6 +477,43 @@ TEST(Overlappable, NothingOverlapsAHostWait) {
   EXPECT_EQ(Overlappable_ms(schedule, std::vector<double>{1, 2, 4}), 0);
 }
 
+// As IsTheComputationIndependentOfSomeCommunication, by works; the communication comes first.
+TEST(WorksBeside, AreThoseWithStepsInNoOrder) {
+  const auto pairs = [](const Schedule& schedule) {
+    Names names;
+    for (const auto& [one, other] : WorksBeside(schedule))
+      names.push_back(one->name + " beside " + other->name);
+    return names;
+  };
+  EXPECT_EQ(pairs(Layers(3)), Names{"gather beside compute"});
+  EXPECT_EQ(pairs(Layers(1)), Names{});
+  Schedule free;
+  for (const char* name : {"comp", "comm", "mem"}) free.AddLane({.name = name});
+  free.Add(0, WorkOfClass(WorkClass::kCompute, "compute"));
+  free.Add(0, WorkOfClass(WorkClass::kCompute, "more"));
+  const std::size_t sent = free.Add(1, WorkOfClass(WorkClass::kComm, "send"));
+  free.Add(2, WorkOfClass(WorkClass::kMemory, "copy"), {.after = {sent}});
+  EXPECT_EQ(pairs(free), (Names{"send beside compute", "send beside more", "copy beside compute",
+                                "copy beside more"}));
+}
+
+TEST(Beside, BothKeepTheirLanesPartsAndWaits) {
+  const Schedule one = Layers(1);
+  Schedule other;
+  other.AddLane({.name = "own"});
+  const Work work = WorkNamed("work");
+  const std::size_t first = other.Add(0, work, {.part = {0, 2}});
+  other.Add(0, work, {.part = {1, 2}, .after = {first}, .name = "second"});
+  const Schedule both = one.Beside(other);
+  const std::size_t before = one.steps().size();
+  ASSERT_EQ(both.steps().size(), before + 2);
+  EXPECT_EQ(both.lanes().size(), one.lanes().size() + 1);
+  EXPECT_EQ(both.steps().back().lane, one.lanes().size());
+  EXPECT_EQ(both.steps().back().options.after, std::vector<std::size_t>{before});
+  EXPECT_EQ(both.steps().back().options.part.count, 2);
+  EXPECT_EQ(both.steps().back().name, "second");
+}
+
 TEST(Schedule, ReplacingAWorkChangesNothingElse) {
   ScheduleBuilder built;
   const std::size_t a = built.Add("a");

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -87,6 +87,32 @@ def test_a_dry_run_measures_nothing_and_says_how_long_it_would_take(launcher: "L
     )
     by_time = launcher.run(*flags, "--dry_run", "--benchmark_min_time=1").stdout
     assert by_time.endswith("3 benchmarks; --benchmark_min_time sets how long each is measured\n")
+
+
+def test_schedules_are_planned_for_more_ranks_than_there_are(launcher: "Launcher") -> None:
+    flags = ("--backend=host", "--benchmark_filter=Ddp/Buckets", "--axis", "bucket_bytes=64K")
+    done = launcher.alone(*flags, "--plan_ranks=256", "--plan_nodes=32")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["planned"]
+    schedules = row["schedules"]
+    assert (schedules["version"], schedules["ranks"], schedules["hosts"]) == (1, 256, 32)
+    works = {work["name"]: work for work in schedules["works"]}
+    assert works["sum of all"]["collective"] == "AllReduce"
+    assert works["sum of all"]["bus_factor"] == pytest.approx(2 * 255 / 256)
+    assert works["backward"]["flops"] == 2 * works["forward"]["flops"] > 0
+    pattern = schedules["runs"][-1]
+    assert pattern["name"] == "pattern"
+    assert [run for run in schedules["runs"] if "ms" in run] == []  # nothing was measured
+    update = pattern["steps"][-1]
+    sums = [i for i, step in enumerate(pattern["steps"]) if works_of(schedules, step) == "COMM"]
+    assert update[4] == sums  # it waits for all of them
+    refused = launcher.alone(*flags, "--plan_ranks=4", "--plan_nodes=5")
+    assert refused.returncode == 2
+    assert "--plan_nodes: 5 nodes need as many ranks" in refused.stderr
+
+
+def works_of(schedules: dict[str, Any], step: list[Any]) -> str:
+    return str(schedules["works"][step[0]]["class"])
 
 
 # Either form in the filter, in --axis, and where the number does not count bytes.
