@@ -143,9 +143,7 @@ Scenario Buckets(const Catalog& catalog, const std::string& transport,
   const bool host = catalog.on_host();
   Scenario scenario = TrainingScenario(
       catalog, "Ddp/Buckets", "AllReduce", transport,
-      {IntegerAxis("layers", "equal linear layers", 1, 1024, host ? "8" : "24"),
-       IntegerAxis("width", "inputs and outputs of a layer, a multiple of 16", 16, 1 << 16,
-                   host ? "128" : "4096"),
+      {IntegerAxis("layers", "equal linear layers", 1, 1024, host ? "8" : "24"), WidthAxis(catalog),
        IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096"),
        BytesAxis("bucket_bytes", "gradients that are summed together",
                  host ? "64K,256K" : "25M,64M,256M"),

@@ -165,9 +165,7 @@ Scenario PrefetchScenario(const Catalog& catalog, const std::string& transport,
   const bool host = catalog.on_host();
   Scenario scenario = TrainingScenario(
       catalog, "Fsdp/Prefetch", "AllGather", transport,
-      {IntegerAxis("layers", "equal linear layers", 1, 1024, host ? "8" : "24"),
-       IntegerAxis("width", "inputs and outputs of a layer, a multiple of 16", 16, 1 << 16,
-                   host ? "128" : "4096"),
+      {IntegerAxis("layers", "equal linear layers", 1, 1024, host ? "8" : "24"), WidthAxis(catalog),
        IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096"),
        IntegerAxis("prefetch", "layers that are gathered ahead of their use", 0, 64, "0,1,2")});
   scenario.excluded = std::bind_front(Excluded, catalog);

@@ -202,9 +202,7 @@ Scenario FormScenario(const Catalog& catalog, const Form& form, const std::strin
                       const std::shared_ptr<Transports>& transports) {
   const bool host = catalog.on_host();
   std::vector<Axis> axes = {
-      IntegerAxis("layers", "equal linear layers", 1, 64, "8"),
-      IntegerAxis("width", "inputs and outputs of a layer, a multiple of 16", 16, 1 << 16,
-                  host ? "128" : "4096"),
+      IntegerAxis("layers", "equal linear layers", 1, 64, "8"), WidthAxis(catalog),
       IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096")};
   AppendAxes(axes, form.axes);
   Scenario scenario = TrainingScenario(catalog, form.name, "AllReduce", transport, std::move(axes));

@@ -151,20 +151,15 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   const long microbatches = settings.Integer("microbatches");
   if (settings.Integer("tokens") % microbatches != 0)
     return "tokens must be a multiple of microbatches";
-  // Checked before making the routing, which takes host memory.
   constexpr long kMostCopies = 1L << 24;
   if (settings.Integer("tokens") > kMostCopies / (ranks * settings.Integer("topk")))
     return fmt::format("tokens x topk x ranks must be at most {}", kMostCopies);
-  for (const long parts : {1L, microbatches}) {  // of the plain form, and of the pattern
-    const Routing routing(RoutingShapeOf(machine, settings, parts));
-    const long bytes = routing.rows() / parts * settings.Integer("hidden") *
-                       static_cast<long>(SizeOf(LayerElement(machine.device)));
-    const Settings call = settings.With("bytes", std::to_string(bytes)).With("place", "out");
-    if (std::string why = NoTransport(machine, {Operation::kAllToAll}, call, kOwnStays);
-        !why.empty())
-      return why;
-  }
-  return "";
+  // Of the smallest blocks, of which all others are multiples. Making the routing would take host
+  // memory and time.
+  const long bytes = ranks * kRoutedRows * settings.Integer("hidden") *
+                     static_cast<long>(SizeOf(LayerElement(machine.device)));
+  return NoTransport(machine, {Operation::kAllToAll},
+                     settings.With("bytes", std::to_string(bytes)).With("place", "out"), kOwnStays);
 }
 
 Remark ReportMoe(const Machine& machine, const Measurement& measurement, Counters& counters) {
@@ -201,7 +196,8 @@ Scenario DispatchCombine(const Catalog& catalog, const std::string& transport,
        IntegerAxis("hidden", "elements of a token, a multiple of 16", 16, 1 << 16,
                    host ? "128" : "4096"),
        IntegerAxis("tokens", "tokens of one rank", 1, 1L << 22, host ? "128" : "16384"),
-       IntegerAxis("experts", "of all ranks together", 1, 4096, host ? "4" : "8"),
+       InUnitsOf(catalog.machine.ranks.size(),
+                 IntegerAxis("experts", "of all ranks together", 1, 4096, host ? "4" : "8")),
        IntegerAxis("topk", "experts of a token", 1, 64, "2"),
        IntegerAxis("skew", "percent of the tokens whose first expert is the popular one", 0, 100,
                    "0,50"),

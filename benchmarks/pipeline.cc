@@ -259,9 +259,11 @@ Scenario ScenarioOf(const Catalog& catalog, const std::string& family, PipelineO
     scenario.missing = "a pipeline needs at least 2 ranks, has 1 (--ranks 2)";
   else if (!catalog.on_host() && !NcclUnavailable().empty())
     scenario.missing = NcclUnavailable();
-  scenario.axes = {IntegerAxis("microbatches", "micro-batches of a step", 2, 32, "4,8")};
-  if (order == PipelineOrder::kInterleaved)
+  scenario.axes = {IntegerAxis("microbatches", "micro-batches of a step", 2, 128, "4,8")};
+  if (order == PipelineOrder::kInterleaved) {
+    scenario.axes.back().unit = machine.ranks.size();
     scenario.axes.push_back(IntegerAxis("virtual", "stages of each rank", 2, 8, "2"));
+  }
   scenario.axes.push_back(OrWord(IntegerAxis("stages", "of the model, on all ranks", 1, 4096, "1"),
                                  kOneForEach, kOneForEach, kOneForEach));
   AppendAxes(scenario.axes, layers.axes);

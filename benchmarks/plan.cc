@@ -65,11 +65,13 @@ void Plan::Add(Scenario scenario) {
   for (const Settings& settings : Combinations(scenario.axes)) AddRow(scenario, settings);
 }
 
-void Plan::AddRow(const Scenario& scenario, const Settings& settings) {
-  const std::string name = scenario.name + settings.NameSuffix();
+void Plan::AddRow(const Scenario& scenario, const Settings& written) {
+  std::string name = scenario.name + written.NameSuffix();
   std::vector<Settings> candidates;
   std::string reason;
   try {
+    const Settings settings = InUnits(scenario.axes, written);
+    name = scenario.name + settings.NameSuffix();
     for (const Settings& one : CandidatesOf(scenario, settings)) {
       const std::string excluded = WhyExcluded(scenario, one);
       if (reason.empty()) reason = excluded;
@@ -96,6 +98,7 @@ std::string Plan::Replace(std::vector<Axis>& axes) {
     if (replaced == overrides_.end()) continue;
     try {
       axis.values = ReadValues(axis, replaced->values);
+      axis.unit = 1;
       taken_.insert(axis.name);
     } catch (const UsageError& error) {
       refused_.emplace(axis.name, error.what());

@@ -42,7 +42,8 @@ class Plan {
   [[nodiscard]] std::string HintAtNames(const AxisOverride& one) const;
   // Gives the axes the values that the user chose. Returns why an axis does not accept them, or "".
   std::string Replace(std::vector<Axis>& axes);
-  void AddRow(const Scenario& scenario, const Settings& settings);
+  // `written`: before its sizes are rounded to units.
+  void AddRow(const Scenario& scenario, const Settings& written);
 
   std::vector<AxisOverride> overrides_;
   std::vector<Axis> axes_;

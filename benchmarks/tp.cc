@@ -34,6 +34,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 
 #include "benchmarks/training.h"
 
@@ -265,8 +266,10 @@ Scenario FormScenario(const Catalog& catalog, const Form& form, const std::strin
   std::vector<Axis> axes = ModelAxes(catalog, "llama8b,llama70b", {"hidden", "ffn"});
   const Axis chunks = IntegerAxis(
       "chunks", "into which the tokens are cut: 1, a multiple of the ranks", 1, kMostChunks, "1");
-  AppendAxes(axes, {IntegerAxis("tokens", "tokens of all ranks together", 1, 1L << 24,
-                                host ? "128,512" : "1024,4096,16384"),
+  constexpr long kRows = 16;
+  AppendAxes(axes, {InUnitsOf(std::lcm(kRows, 2L * ranks),
+                              IntegerAxis("tokens", "tokens of all ranks together", 1, 1L << 24,
+                                          host ? "128,512" : "1024,4096,16384")),
                     OrAuto(chunks, fmt::format("auto,{},{}", ranks, 2 * ranks))});
   Scenario scenario = TrainingScenario(catalog, std::string("Tp/") + form.name, "SendRecv",
                                        transport, std::move(axes));

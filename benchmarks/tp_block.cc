@@ -41,6 +41,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "benchmarks/training.h"
@@ -308,13 +309,17 @@ const char* DefaultLayers(bool host, Passes passes) {
 
 Scenario StepThrough(Passes passes, const Catalog& catalog, const std::string& transport,
                      const std::shared_ptr<Transports>& transports) {
+  constexpr long kSequences = 4;
   const bool host = catalog.on_host();
+  const long ranks = catalog.machine.ranks.size();
   std::vector<Axis> axes = ModelAxes(catalog, "llama8b", {"hidden", "ffn", "heads"});
-  AppendAxes(axes,
-             {IntegerAxis("layers", "transformer blocks", 1, 64, DefaultLayers(host, passes)),
-              IntegerAxis("tokens", "tokens of all sequences", 1, 1L << 24, host ? "128" : "8192"),
-              IntegerAxis("sequences", "of equal length", 1, 1L << 16, host ? "2" : "4"),
-              IntegerAxis("microbatches", "into which the sequences are cut", 1, 64, "1,2")});
+  AppendAxes(axes, {IntegerAxis("layers", "transformer blocks", 1, 64, DefaultLayers(host, passes)),
+                    InUnitsOf(host ? 1 : std::lcm(kSequences * kAttentionTokens, ranks),
+                              IntegerAxis("tokens", "tokens of all sequences", 1, 1L << 24,
+                                          host ? "128" : "8192")),
+                    IntegerAxis("sequences", "of equal length", 1, 1L << 16,
+                                host ? "2" : std::to_string(kSequences)),
+                    IntegerAxis("microbatches", "into which the sequences are cut", 1, 64, "1,2")});
   Scenario scenario = TrainingScenario(
       catalog, passes == Passes::kForward ? "Tp/Block/Forward" : "Tp/Block/ForwardBackward",
       "AllReduce", transport, std::move(axes));

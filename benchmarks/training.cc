@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "comm/collectives.h"
@@ -23,16 +24,20 @@ constexpr double kPercent = 100;
 constexpr std::array<Model, 3> kModels = {
     {{"llama8b", 4096, 14336, 32}, {"llama70b", 8192, 28672, 64}, {"small", 256, 768, 2}}};
 
+constexpr long kColumnsAtATime = 8;  // that kernels read
+
 struct ModelSize {
   const char* axis;
   const char* help;
   long most;
   long Model::* value;
+  long unit;  // of which each rank needs a whole number; 0: ranks do not share it
 };
 constexpr std::array<ModelSize, 3> kModelSizes = {
-    {{"hidden", "elements of a token, a multiple of 16", 1L << 16, &Model::hidden},
-     {"ffn", "columns of the feed-forward layer on all ranks", 1L << 20, &Model::ffn},
-     {"heads", "of attention on all ranks, of 128 columns each", 1L << 12, &Model::heads}}};
+    {{"hidden", "elements of a token, a multiple of 16", 1L << 16, &Model::hidden, 0},
+     {"ffn", "columns of the feed-forward layer on all ranks", 1L << 20, &Model::ffn,
+      kColumnsAtATime},
+     {"heads", "of attention on all ranks, of 128 columns each", 1L << 12, &Model::heads, 1}}};
 constexpr std::string_view kOfModel = "model";
 
 void AddUnlessEmpty(std::vector<Run>& runs, const char* name, Schedule schedule) {
@@ -69,6 +74,13 @@ Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
   if (!catalog.on_host()) scenario.axes.push_back(SmTargetAxis());
   SetValues(scenario.axes, {{"transport", transport}});
   return scenario;
+}
+
+Axis WidthAxis(const Catalog& catalog) {
+  constexpr long kMultiple = 16;
+  return InUnitsOf(std::lcm(kMultiple, static_cast<long>(catalog.machine.ranks.size())),
+                   IntegerAxis("width", "inputs and outputs of a layer, a multiple of 16",
+                               kMultiple, 1 << 16, catalog.on_host() ? "128" : "4096"));
 }
 
 Machine Planned(Machine machine, const Settings& settings) {
@@ -108,9 +120,11 @@ std::vector<Axis> ModelAxes(const Catalog& catalog, std::string_view defaults_on
   for (const Model& model : kModels) names.emplace_back(model.name);
   std::vector<Axis> axes = {ChoiceAxis("model", "whose sizes the layer has", names,
                                        catalog.on_host() ? "small" : defaults_on_gpus)};
-  for (const auto& [axis, help, most, value] : kModelSizes) {
+  for (const auto& [axis, help, most, value, unit] : kModelSizes) {
     if (std::ranges::find(sizes, axis) == sizes.end()) continue;
     axes.push_back(OrWord(IntegerAxis(axis, help, 1, most, "1"), kOfModel, kOfModel, kOfModel));
+    axes.back().unit = std::max(1L, unit * catalog.machine.ranks.size());
+    axes.back().size = [value](const Settings& settings) { return ModelOf(settings).*value; };
   }
   return axes;
 }
@@ -118,20 +132,19 @@ std::vector<Axis> ModelAxes(const Catalog& catalog, std::string_view defaults_on
 Model ModelOf(const Settings& settings) {
   Model model = *std::ranges::find(kModels, settings.Text("model"),
                                    [](const Model& one) { return std::string(one.name); });
-  for (const auto& [axis, help, most, value] : kModelSizes)
+  for (const auto& [axis, help, most, value, unit] : kModelSizes)
     if (settings.Has(axis) && settings.Text(axis) != kOfModel)
       model.*value = settings.Integer(axis);
   return model;
 }
 
 std::string ExcludedModel(const Settings& settings, int ranks) {
-  constexpr long kOfRank = 8;  // columns that kernels read at a time
   const Model model = ModelOf(settings);
   if (model.hidden % 16 != 0) return "hidden must be a multiple of 16";
   if (model.ffn % ranks != 0)
     return fmt::format("ffn:{} must be a multiple of the {} ranks", model.ffn, ranks);
-  if (model.ffn / ranks % kOfRank != 0)
-    return fmt::format("ffn must give every rank a multiple of {} columns", kOfRank);
+  if (model.ffn / ranks % kColumnsAtATime != 0)
+    return fmt::format("ffn must give every rank a multiple of {} columns", kColumnsAtATime);
   if (settings.Has("heads") && model.heads % ranks != 0)
     return fmt::format("heads:{} must be a multiple of the {} ranks", model.heads, ranks);
   return "";

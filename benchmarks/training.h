@@ -40,6 +40,8 @@ namespace overlapbench {
 Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
                           const std::string& collective, const std::string& transport,
                           std::vector<Axis> axes);
+// The axis `width` of equal linear layers. Its default is one that the ranks can share.
+Axis WidthAxis(const Catalog& catalog);
 // Adds the axis comm_priority, the priority of the lanes that only communicate.
 void AddCommPriority(const Catalog& catalog, Scenario& scenario);
 // The machine with the sm_target of these settings: a step's products are made on it.

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 
 #include "comm/transport.h"
@@ -185,6 +186,8 @@ std::string Missing(const Machine& machine) {
 
 WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
                     const std::shared_ptr<Transports>& transports) {
+  constexpr long kPage = 4096;  // of which NCCL's symmetric kernels need whole ones
+  constexpr long kWord = 16;    // of which own transports send each rank whole ones
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = row.name;
@@ -193,7 +196,9 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
   spec.summary = row.summary;
   spec.missing = Missing(machine);
   spec.axes = {
-      BytesAxis("bytes", "size per rank, as nccl-tests counts it", host ? "1M,16M" : "1M,64M,1G"),
+      InUnitsOf(std::lcm(kPage, kWord * machine.ranks.size()),
+                BytesAxis("bytes", "size per rank, as nccl-tests counts it",
+                          host ? "1M,16M" : "1M,64M,1G")),
       ChoiceAxis("type", "element type", {"float32", "float16", "bfloat16", "float64", "int32"},
                  "float32", "float32"),
       ChoiceAxis("place", "out: separate buffers; in: in place", {"out", "in"}, "out", "out")};

@@ -14,7 +14,6 @@ constexpr std::uint32_t kSeedOfWeights = 6100;
 }  // namespace
 
 Routing::Routing(const RoutingShape& shape) : shape_(shape), ranks_(shape.ranks) {
-  constexpr long kMultiple = 16;
   for (int rank = 0; rank < shape.ranks; ++rank) Choose(rank);
   for (const OfRank& source : ranks_) {
     for (const std::vector<long>& copies : source.copies) {
@@ -22,7 +21,7 @@ Routing::Routing(const RoutingShape& shape) : shape_(shape), ranks_(shape.ranks)
         block_rows_ = std::max(block_rows_, std::accumulate(own, own + experts_of_rank(), 0L));
     }
   }
-  block_rows_ = (block_rows_ + kMultiple - 1) / kMultiple * kMultiple;
+  block_rows_ = (block_rows_ + kRoutedRows - 1) / kRoutedRows * kRoutedRows;
   for (int rank = 0; rank < shape.ranks; ++rank) Place(rank);
 }
 

@@ -32,6 +32,8 @@ struct RoutingShape {
   long skew = 0;  // percent
 };
 
+inline constexpr long kRoutedRows = 16;  // a block has a multiple of them
+
 class Routing {
  public:
   // The ranks divide the experts, the micro-batches the tokens; topk is at most the experts.

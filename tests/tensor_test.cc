@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "benchmarks/catalog.h"
+#include "benchmarks/plan.h"
 #include "fixtures/session.h"
 #include "kernels/expert_rows.h"
 #include "kernels/linear.h"
@@ -456,6 +458,31 @@ TEST_P(StepsTest, TensorParallelLayersAreCorrect) {
   // By copy, three ranks cannot share the sum of a chunk of four tokens.
   const int refused = ranks() == 3 && transports() == 2 ? 1 : 0;
   EXPECT_EQ(rows, ranks() == 1 ? 0 : 9 * transports() - refused);
+}
+
+// One of each family whose sizes the ranks share. Two ranks share every default; those that three
+// round are others.
+TEST_P(StepsTest, RoundedDefaultsAreCorrectOnThreeRanks) {
+  if (ranks() != 3) GTEST_SKIP() << "for three ranks";
+  Machine machine = this->machine();
+  Registry registry;
+  FillRegistry(registry, machine);
+  int rows = 0;
+  for (const Family& family : AllFamilies()) {
+    Plan plan({});
+    for (Scenario& scenario : family.scenarios({registry, device(), machine}))
+      if (std::ranges::any_of(scenario.axes, [](const Axis& axis) { return axis.unit > 1; }))
+        plan.Add(std::move(scenario));
+    if (plan.benchmarks().empty()) continue;
+    const Benchmark& row = plan.benchmarks().front();
+    SCOPED_TRACE(row.name);
+    Session session(machine, row);
+    ASSERT_NO_THROW(session.SetUp(true));
+    EXPECT_LE(session.max_rel_err(), 0.1);
+    EXPECT_EQ(session.knob_fault(), "");
+    ++rows;
+  }
+  EXPECT_GE(rows, 9);
 }
 
 // No model has these sizes: 80 elements per token, and 40 columns and a head of 128 on each rank.

@@ -89,6 +89,11 @@ Axis OrAuto(Axis axis, std::string_view defaults) {
   return OrWord(std::move(axis), kAuto, defaults);
 }
 
+Axis InUnitsOf(long unit, Axis axis) {
+  axis.unit = unit;
+  return axis;
+}
+
 std::vector<std::string> ReadValues(const Axis& axis, std::string_view text) {
   std::vector<std::string> values;
   while (true) {
@@ -180,6 +185,18 @@ std::vector<Settings> Combinations(const std::vector<Axis>& axes) {
     all = std::move(longer);
   }
   return all;
+}
+
+Settings InUnits(const std::vector<Axis>& axes, Settings settings) {
+  for (const Axis& axis : axes) {
+    if (axis.unit == 1) continue;
+    const long size = axis.size ? axis.size(settings) : settings.Integer(axis.name);
+    const long units = std::max(1L, (2 * size + axis.unit) / (2 * axis.unit));
+    if (units * axis.unit != size)
+      settings =
+          settings.With(axis.name, ReadValues(axis, std::to_string(units * axis.unit)).front());
+  }
+  return settings;
 }
 
 }  // namespace overlapbench

@@ -4,6 +4,10 @@
 // canonical form ("64M" becomes "67108864"). That text is part of a benchmark's name, and a name
 // identifies a configuration forever. An axis may therefore have a `standing` value, which names
 // leave out: if the axis is added later, all earlier names stay the same.
+//
+// Some sizes are shared by the ranks, which not every number can do. Such an axis has a `unit`, and
+// a default that is no multiple of it is rounded to the nearest one (InUnits), so that any number
+// of ranks has rows. Values that the user chose are not rounded.
 #pragma once
 
 #include <functional>
@@ -15,6 +19,8 @@
 
 namespace overlapbench {
 
+class Settings;
+
 struct Axis {
   std::string name;
   std::string help;
@@ -23,6 +29,8 @@ struct Axis {
   std::vector<std::string> values;   // canonical
   std::string standing;              // canonical; "" when every value is written
   std::vector<std::string> choices;  // all valid values, if they can be listed
+  long unit = 1;
+  std::function<long(const Settings&)> size = {};  // that a value stands for; none: its number
 };
 
 struct GridShape {
@@ -46,6 +54,9 @@ Axis OrWord(Axis axis, std::string_view word, std::string_view defaults,
 // The same axis with the word `auto`, which selects what is best here.
 Axis OrAuto(Axis axis, std::string_view defaults);
 inline constexpr std::string_view kAuto = "auto";
+
+// The same axis with a unit.
+Axis InUnitsOf(long unit, Axis axis);
 
 // Reads "V1,V2" as values of `axis`. Throws UsageError, which names the axis and the value.
 std::vector<std::string> ReadValues(const Axis& axis, std::string_view text);
@@ -88,5 +99,9 @@ AxisOverride ParseAxisFlag(std::string_view text);
 
 // Every combination of the axes' values, the last axis varying fastest.
 std::vector<Settings> Combinations(const std::vector<Axis>& axes);
+
+// The settings with each size rounded to the nearest multiple of its axis's unit, of two the
+// larger. Throws UsageError if the axis has no such value.
+Settings InUnits(const std::vector<Axis>& axes, Settings settings);
 
 }  // namespace overlapbench
