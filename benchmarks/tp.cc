@@ -12,17 +12,22 @@
 //                    comp   own a  own b   1a  1b
 //   RowParallel      comm                   send 1a  send 1b
 //                    comp           1a   1b   own a + received  own b + received
+//   sums:direct      comm       1a   1b   2a   2b
+//                    comp  1a   1b   2a   2b   own a   own b   sum of all
 //   reduce:all       comm            sum 1  sum 2
 //                    comp        1   2      3 …
 //
 // One chunk is the plain form. With chunks:auto the row uses the fastest of several numbers of
-// chunks, including the plain form.
+// chunks, including the plain form; Candidates says which can win.
 //
 // Each rank begins (ends) with its own block of tokens, which needs no communication before (after)
-// it. The others come in the order of distance: in ColumnParallel straight from their owner, in
-// RowParallel along a ring, where each rank adds its product to the sum that it has received, in
-// the same kernel. So blocks are stored rotated (workload/tensor.h), and every rank moves the same
-// rows in each step.
+// it. The others come in the order of distance, in ColumnParallel straight from their owner. In
+// RowParallel there are two ways for the sums. Along a ring, each rank adds its product to the sum
+// that it has received, in the same kernel. Directly, each rank multiplies for the next rank first
+// and for the one before it last, sends every product to its owner, and adds at the end, in one
+// pass, what has come from all. A ring passes over the sums less often, but each product waits for
+// a transfer; with one chunk for each rank, nothing overlaps. So blocks are stored rotated
+// (workload/tensor.h), and every rank moves the same rows in each step.
 //
 // If the library chooses another kernel for fewer rows, or if sums are added in another order, the
 // result differs from the plain form's in its last bits, which `identical` reports. Every result is
@@ -43,6 +48,10 @@ namespace {
 
 constexpr std::uint32_t kSeed = 400;
 constexpr long kMostChunks = 1 << 16;  // chunks:auto tries up to 8 for each rank
+constexpr long kLeastRows = 192;       // of a chunk that chunks:auto tries on a GPU
+constexpr const char* kSums = "sums";
+constexpr const char* kRing = "ring";
+constexpr const char* kDirect = "direct";
 
 // The sizes and works from which this family's scenarios are made.
 struct Layer : TensorWorks {
@@ -55,13 +64,15 @@ struct Layer : TensorWorks {
         chunks(settings.Integer("chunks")),
         block(tokens / ranks),
         slices(chunks / ranks),
-        sums_everywhere(settings.Has("reduce") && settings.Text("reduce") == "all") {}
+        sums_everywhere(settings.Has("reduce") && settings.Text("reduce") == "all"),
+        sums_directly(settings.Has(kSums) && settings.Text(kSums) == kDirect) {}
   int ranks;
   long tokens;
   long chunks;
   long block;   // tokens of one rank
   long slices;  // chunks of one block
   bool sums_everywhere;
+  bool sums_directly;
 };
 
 // Two works, one after the other on one lane.
@@ -151,6 +162,74 @@ std::vector<Run> SumEverywhereRuns(const Layer& layer, const Model& model) {
                                                          sum("sum", d), "comm", layer.chunks));
 }
 
+// The chunks of RowParallel: `a` times `w`, whose blocks are rotated, summed into a block of rows.
+Schedule RingOfSums(const Layer& layer, const SharedTensor& a, const SharedTensor& w,
+                    const TensorShape& block) {
+  Schedule pattern;
+  const std::size_t comm = pattern.AddLane({.name = "comm"});
+  const std::size_t comp = pattern.AddLane({.name = "comp"});
+  // In order of distance to the owner, the farthest first. Rank r sends its sum for rank r - 1 to
+  // rank r + 1, in whose blocks that owner is one place further.
+  SharedTensor received;
+  std::vector<std::size_t> sent(layer.slices);
+  for (int hop = 1; hop <= layer.ranks; ++hop) {
+    const int place = hop % layer.ranks;
+    const SharedTensor d = layer.Reached(block);
+    const Work multiply =
+        layer.Multiply(fmt::format("multiply {}", hop),
+                       {{.a = a, .w = w, .added = received, .d = d, .a_row = place * layer.block}});
+    const SharedTensor next = layer.Reached(block);
+    const Work send = layer.Move(fmt::format("send {}", hop),
+                                 {{Operation::kShiftRing, d, next, 0, 0, layer.block, 1}});
+    for (long slice = 0; slice < layer.slices; ++slice) {
+      const Part part{slice, layer.slices};
+      StepOptions options{.part = part};
+      if (hop > 1) options.after = {sent[slice]};
+      const std::size_t multiplied = pattern.Add(comp, multiply, options);
+      if (hop < layer.ranks)
+        sent[slice] = pattern.Add(comm, send, {.part = part, .after = {multiplied}});
+    }
+    received = next;
+  }
+  return pattern;
+}
+
+Schedule DirectSums(const Layer& layer, const SharedTensor& a, const SharedTensor& w,
+                    const TensorShape& block) {
+  TensorShape of_all = block;
+  of_all.rows = layer.tokens;
+  of_all.blocks = layer.ranks;
+  of_all.rotated = true;
+  TensorShape of_others = block;
+  of_others.rows = layer.tokens - layer.block;
+  const SharedTensor products = layer.Reached(of_all);
+  const SharedTensor arrivals = layer.Reached(of_others);
+  // The rank `distance` further on is that many places before this one's block, at the end.
+  std::vector<TensorCall> calls;
+  for (int distance = 1; distance < layer.ranks; ++distance)
+    calls.push_back({Operation::kShiftRing, products, arrivals,
+                     (layer.ranks - distance) * layer.block, (distance - 1) * layer.block,
+                     layer.block, distance});
+  const Work multiply = layer.Multiply("multiply", {{.a = a, .w = w, .d = products}});
+  const Work send = layer.Move("send", calls);
+  const Work add = layer.Add("add", {products, arrivals, layer.Own(block)});
+
+  Schedule pattern;
+  const std::size_t comm = pattern.AddLane({.name = "comm"});
+  const std::size_t comp = pattern.AddLane({.name = "comp"});
+  const long moved = layer.chunks - layer.slices;
+  StepOptions all_there;
+  for (long chunk = 0; chunk < layer.chunks; ++chunk) {
+    const long place = (2 * layer.ranks - 1 - chunk / layer.slices) % layer.ranks;
+    const long row = place * layer.slices + chunk % layer.slices;
+    const std::size_t multiplied = pattern.Add(comp, multiply, {.part = {row, layer.chunks}});
+    if (chunk < moved)
+      all_there.after = {pattern.Add(comm, send, {.part = {chunk, moved}, .after = {multiplied}})};
+  }
+  pattern.Add(comp, add, all_there);
+  return pattern;
+}
+
 std::vector<Run> RowParallelRuns(const Layer& layer, const Model& model) {
   if (layer.sums_everywhere) return SumEverywhereRuns(layer, model);
   const long inputs = model.ffn / layer.ranks;
@@ -167,35 +246,10 @@ std::vector<Run> RowParallelRuns(const Layer& layer, const Model& model) {
   const Work whole = layer.Multiply("multiply whole", {{.a = a, .w = w, .d = sums}});
   const Work scatter = layer.Move("scatter whole", {{Operation::kReduceScatter, sums, out}});
   if (layer.chunks == 1) return TrainingRuns(InTurn(whole, scatter), InTurn(whole, scatter));
-
-  const SharedTensor parts_a = layer.Own(rotated);
-  Schedule pattern;
-  const std::size_t comm = pattern.AddLane({.name = "comm"});
-  const std::size_t comp = pattern.AddLane({.name = "comp"});
-  // In order of distance to the owner, the farthest first. Rank r sends its sum for rank r - 1 to
-  // rank r + 1, in whose blocks that owner is one place further.
-  SharedTensor received;
-  std::vector<std::size_t> sent(layer.slices);
-  for (int hop = 1; hop <= layer.ranks; ++hop) {
-    const int place = hop % layer.ranks;
-    const SharedTensor d = layer.Reached(block);
-    const Work multiply = layer.Multiply(
-        fmt::format("multiply {}", hop),
-        {{.a = parts_a, .w = w, .added = received, .d = d, .a_row = place * layer.block}});
-    const SharedTensor next = layer.Reached(block);
-    const Work send = layer.Move(fmt::format("send {}", hop),
-                                 {{Operation::kShiftRing, d, next, 0, 0, layer.block, 1}});
-    for (long slice = 0; slice < layer.slices; ++slice) {
-      const Part part{slice, layer.slices};
-      StepOptions options{.part = part};
-      if (hop > 1) options.after = {sent[slice]};
-      const std::size_t multiplied = pattern.Add(comp, multiply, options);
-      if (hop < layer.ranks)
-        sent[slice] = pattern.Add(comm, send, {.part = part, .after = {multiplied}});
-    }
-    received = next;
-  }
-  return TrainingRuns(InTurn(whole, scatter), pattern);
+  const SharedTensor parts = layer.Own(rotated);
+  return TrainingRuns(InTurn(whole, scatter), layer.sums_directly
+                                                  ? DirectSums(layer, parts, w, block)
+                                                  : RingOfSums(layer, parts, w, block));
 }
 
 // ----
@@ -214,15 +268,17 @@ std::vector<Operation> RowParallelOperations(const Settings& settings) {
   if (settings.Text("reduce") == "all") return {Operation::kAllReduce};
   return {Operation::kReduceScatter, Operation::kShiftRing};
 }
-std::vector<Axis> ReduceAxis() {
+std::vector<Axis> SumAxes() {
   return {ChoiceAxis("reduce", "who gets the sums: the rank that owns the tokens, or all",
-                     {"scatter", "all"}, "scatter", "scatter")};
+                     {"scatter", "all"}, "scatter", "scatter"),
+          ChoiceAxis(kSums, "their way to the owner; auto: ring, or with chunks:auto the faster",
+                     {std::string(kAuto), kRing, kDirect}, kAuto, kAuto)};
 }
 
 constexpr std::array<Form, 2> kForms = {
     {{"ColumnParallel", ColumnParallelOperations, [] { return std::vector<Axis>(); },
       ColumnParallelRuns},
-     {"RowParallel", RowParallelOperations, ReduceAxis, RowParallelRuns}}};
+     {"RowParallel", RowParallelOperations, SumAxes, RowParallelRuns}}};
 
 std::string Excluded(const Machine& machine, const Form& form, const Settings& settings) {
   const long ranks = machine.ranks.size();
@@ -235,6 +291,9 @@ std::string Excluded(const Machine& machine, const Form& form, const Settings& s
   if (tokens % chunks != 0 || (by_owner && tokens % ranks != 0))
     return by_owner ? "tokens must be a multiple of chunks and ranks"
                     : "tokens must be a multiple of chunks";
+  const bool has_way = settings.Has(kSums) && settings.Text(kSums) != kAuto;
+  if (has_way && (chunks == 1 || !by_owner))
+    return "sums go by a ring or directly in chunks with reduce:scatter only";
   if (std::string why = ExcludedModel(settings, machine.ranks.size()); !why.empty()) return why;
   // Each chunk is an all-reduce of its own.
   const long bytes = tokens / (by_owner ? 1 : chunks) * ModelOf(settings).hidden *
@@ -243,18 +302,42 @@ std::string Excluded(const Machine& machine, const Form& form, const Settings& s
                      settings.With("bytes", std::to_string(bytes)).With("place", "in"));
 }
 
-// The candidates of chunks:auto.
-std::vector<Settings> Candidates(int ranks, const Settings& settings) {
+// The candidates of chunks:auto: the plain form, and up to 8 chunks for each rank. Those that
+// cannot win are left out:
+//
+// - Chunks of few rows. A product reads the whole weight for every chunk. Below peak / bandwidth
+//   rows (206 on an H200 in bf16, 295 on an H100) that takes longer than the arithmetic, so chunks
+//   of half the rows take twice as long together. Of all recorded rows, the fastest had at least
+//   256 (docs/results).
+// - A ring of one chunk for each rank: nothing in it overlaps, and the direct way sends the same
+//   chunks beside its products.
+// - Direct chunks of less than a quarter of a block: all transfers but the last are hidden by
+//   products already.
+std::vector<Settings> Candidates(const Machine& machine, const Settings& settings) {
   if (settings.Text("chunks") != kAuto) return {settings};
-  std::vector<Settings> candidates;
-  for (const int chunks : {1, ranks, 2 * ranks, 4 * ranks, 8 * ranks})
-    candidates.push_back(settings.With("chunks", std::to_string(chunks)));
+  const bool has_ways = settings.Has(kSums) && settings.Text("reduce") == "scatter";
+  const Settings plain = settings.With("chunks", "1");
+  std::vector<Settings> candidates = {has_ways ? plain.With(kSums, std::string(kAuto)) : plain};
+  const bool on_host = machine.device.backend() == Backend::kHost;
+  for (const long slices : {1, 2, 4, 8}) {
+    const long chunks = slices * machine.ranks.size();
+    if (!on_host && settings.Integer("tokens") / chunks < kLeastRows) break;
+    const Settings cut = settings.With("chunks", std::to_string(chunks));
+    if (!has_ways) candidates.push_back(cut);
+    if (has_ways && slices < 8 && settings.Text(kSums) != kRing)
+      candidates.push_back(cut.With(kSums, kDirect));
+    if (has_ways && slices > 1 && settings.Text(kSums) != kDirect)
+      candidates.push_back(cut.With(kSums, kRing));
+  }
   return candidates;
 }
 
 Remark ReportLayer(const Measurement& measurement, Counters& counters) {
   const Settings& settings = measurement.settings();
-  counters["chunks"] = static_cast<double>(settings.Integer("chunks"));
+  const long chunks = settings.Integer("chunks");
+  counters["chunks"] = static_cast<double>(chunks);
+  if (settings.Has(kSums) && settings.Text("reduce") == "scatter" && chunks > 1)
+    counters["direct"] = settings.Text(kSums) == kDirect ? 1 : 0;
   return ReportTraining(measurement, counters, static_cast<double>(settings.Integer("tokens")),
                         Identity::kReported);
 }
@@ -275,7 +358,7 @@ Scenario FormScenario(const Catalog& catalog, const Form& form, const std::strin
                                        transport, std::move(axes));
   AppendAxes(scenario.axes, form.axes());
   scenario.plain_run = "sequential";
-  scenario.candidates = std::bind_front(Candidates, ranks);
+  scenario.candidates = std::bind_front(Candidates, catalog.machine);
   scenario.excluded = std::bind_front(Excluded, catalog.machine, std::cref(form));
   scenario.runs = [catalog, &form, transports](const Settings& settings) {
     return form.runs(Layer(catalog, transports, settings), ModelOf(settings));
@@ -293,7 +376,10 @@ Family Tp() {
           .lead = {"speedup", "time", "sequential_ms", "pct_of_bound", "exposed_comm_ms",
                    "chunking_cost_ms", "interference_ms"},
           .counters = {{"chunks", "", kNeither, Range::kPositive, "chunks",
-                        "into which the tokens were cut; with chunks:auto the fastest number"}},
+                        "into which the tokens were cut; with chunks:auto the fastest number"},
+                       {"direct", "", kNeither, Range::kNotNegative, "direct",
+                        "1 if chunks of products went straight to their owners, 0 if their sums "
+                        "went along a ring"}},
           .scenarios = [](const Catalog& catalog) {
             std::vector<MakeOver> forms;
             for (const Form& form : kForms)

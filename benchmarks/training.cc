@@ -197,6 +197,12 @@ Work TensorWorks::Move(const std::string& name, const std::vector<TensorCall>& c
       is_result);
 }
 
+Work TensorWorks::Add(const std::string& name, BlockSum sum) const {
+  sum.seed = seed_;
+  return WorkOf(name, WorkClass::kCompute, {.tensors = {sum.own, sum.arrivals, sum.sums}},
+                [machine = machine_, sum] { return MakeBlockSum(machine, sum); });
+}
+
 std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern) {
   using enum WorkClass;
   std::vector<Run> runs = WithSoloRuns({.name = kPattern, .schedule = std::move(pattern)});

@@ -31,6 +31,7 @@
 
 #include "benchmarks/scenario.h"
 #include "comm/tensor_collective.h"
+#include "kernels/block_sum.h"
 #include "kernels/linear.h"
 
 namespace overlapbench {
@@ -89,6 +90,7 @@ class TensorWorks {
                               bool is_result = false) const;
   [[nodiscard]] Work Move(const std::string& name, const std::vector<TensorCall>& calls,
                           bool is_result = false) const;
+  [[nodiscard]] Work Add(const std::string& name, BlockSum sum) const;
 
  private:
   Machine machine_;

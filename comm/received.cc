@@ -10,11 +10,29 @@
 namespace overlapbench {
 namespace {
 
-// What `shift` ranks before this one has sent, so many rows further up.
-Tensor::Oracle OfRing(const TensorCall& call, int ranks) {
-  return [send = call.send, ranks, shift = call.shift, down = call.receive_row - call.send_row](
-             int rank, long row, long column) {
-    return send->Expected((rank - shift + ranks) % ranks, row - down, column);
+// In the rows of each of these calls, what `shift` ranks before this one has sent, so many rows
+// further up.
+Tensor::Oracle OfRings(const std::vector<TensorCall>& calls, const SharedTensor& receive,
+                       int ranks) {
+  struct Sent {
+    SharedTensor send;
+    int shift = 0;
+    long first = 0;  // in `receive`
+    long rows = 0;
+    long down = 0;
+  };
+  std::vector<Sent> all;
+  for (const TensorCall& call : calls)
+    if (call.receive == receive)
+      all.push_back({call.send, call.shift, call.receive_row, RowsOf(call),
+                     call.receive_row - call.send_row});
+  return [all, ranks](int rank, long row, long column) {
+    const auto covers = [row](const Sent& one) {
+      return row >= one.first && row < one.first + one.rows;
+    };
+    const auto sent = std::ranges::find_if(all, covers);
+    if (sent == all.end()) throw Error("no rank sends these rows");
+    return sent->send->Expected((rank - sent->shift + ranks) % ranks, row - sent->down, column);
   };
 }
 
@@ -75,10 +93,10 @@ Tensor::Oracle OfSums(const TensorCall& call, int ranks) {
   };
 }
 
-Tensor::Oracle OracleOf(const TensorCall& call, int ranks) {
+Tensor::Oracle OracleOf(const TensorCall& call, const std::vector<TensorCall>& calls, int ranks) {
   switch (call.operation) {
     case Operation::kShiftRing:
-      return OfRing(call, ranks);
+      return OfRings(calls, call.receive, ranks);
     case Operation::kAllGather:
       return OfGather(call, ranks);
     case Operation::kAllToAll:
@@ -97,13 +115,15 @@ long RowsOf(const TensorCall& call) {
   return call.rows > 0 ? call.rows : std::max(call.send->shape().rows, call.receive->shape().rows);
 }
 
-void ExpectReceived(const TensorCall& call, int ranks) {
-  const bool adds = Adds(call.operation);
-  // Gathering a shared matrix in place yields what it was filled with.
-  if (IsInPlace(call) && !adds) return;
-  call.receive->Expect(OracleOf(call, ranks), [send = call.send, adds, ranks] {
-    return adds ? ErrorOfStoredSums(send->error(), ranks, send->shape().element) : send->error();
-  });
+void ExpectReceived(const std::vector<TensorCall>& calls, int ranks) {
+  for (const TensorCall& call : calls) {
+    const bool adds = Adds(call.operation);
+    // Gathering a shared matrix in place yields what it was filled with.
+    if (IsInPlace(call) && !adds) continue;
+    call.receive->Expect(OracleOf(call, calls, ranks), [send = call.send, adds, ranks] {
+      return adds ? ErrorOfStoredSums(send->error(), ranks, send->shape().element) : send->error();
+    });
+  }
 }
 
 }  // namespace overlapbench

@@ -2,6 +2,8 @@
 // (workload/tensor.h).
 #pragma once
 
+#include <vector>
+
 #include "comm/tensor_collective.h"
 
 namespace overlapbench {
@@ -10,7 +12,7 @@ namespace overlapbench {
 long RowsOf(const TensorCall& call);
 inline bool IsInPlace(const TensorCall& call) { return call.send->Shares(*call.receive); }
 
-// Gives `receive` its oracle. All ranks make the call.
-void ExpectReceived(const TensorCall& call, int ranks);
+// Gives each call's `receive` its oracle. Sends to a rank from several others may share one.
+void ExpectReceived(const std::vector<TensorCall>& calls, int ranks);
 
 }  // namespace overlapbench

@@ -175,7 +175,7 @@ TEST(ManyRanks, LoseAFamilyWhoseDefaultDoesNotExistAndNoOther) {
   EXPECT_EQ(family->reason, "axis chunks: '80000' is not a whole number from 1 to 65536");
 }
 
-// Chunks for every rank, several times over.
+// Chunks for every rank, several times over, of the fewest rows that can win.
 TEST(ManyRanks, ShareTensorParallelLayersInChunks) {
   const Families families(Backend::kCuda, 64);
   const auto& rows = families.plan().benchmarks();
@@ -185,7 +185,28 @@ TEST(ManyRanks, ShareTensorParallelLayersInChunks) {
   ASSERT_NE(row, rows.end());
   std::vector<std::string> chunks;
   for (const Settings& candidate : row->candidates) chunks.push_back(candidate.Text("chunks"));
-  EXPECT_EQ(chunks, (std::vector<std::string>{"1", "64", "128", "256", "512"}));
+  EXPECT_EQ(chunks, (std::vector<std::string>{"1", "64"}));
+}
+
+// One chunk for each rank is not tried along a ring, eight are not tried directly.
+TEST(ManyRanks, ChooseTheWayOfSums) {
+  const auto tried = [](int count, const std::string& tokens, const std::string& way) {
+    const Families families(Backend::kCuda, count, {{"tokens", tokens}, {"sums", way}});
+    const std::string name = "Tp/RowParallel/model:llama8b/tokens:" + tokens + "/chunks:auto/" +
+                             (way == "auto" ? "" : "sums:" + way + "/") + "cache:cold";
+    const auto& rows = families.plan().benchmarks();
+    const auto row = std::ranges::find(rows, name, &Benchmark::name);
+    std::string text;
+    if (row == rows.end()) return text;
+    for (const Settings& candidate : row->candidates)
+      text += candidate.Text("chunks") + candidate.Text("sums").front() + " ";
+    return text;
+  };
+  EXPECT_EQ(tried(2, "4096", "auto"), "1a 2d 4d 4r 8d 8r 16r ");
+  EXPECT_EQ(tried(4, "4096", "auto"), "1a 4d 8d 8r 16d 16r ");
+  EXPECT_EQ(tried(4, "4096", "direct"), "1a 4d 8d 16d ");
+  EXPECT_EQ(tried(4, "4096", "ring"), "1a 8r 16r ");
+  EXPECT_EQ(tried(4, "1024", "auto"), "1a 4d ");
 }
 
 // Own transports move whole words of 16 bytes to and from each rank. The sum of 36 tokens has them

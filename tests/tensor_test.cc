@@ -454,10 +454,11 @@ TEST_P(StepsTest, TensorParallelLayersAreCorrect) {
                                 {"tokens", std::to_string(12 * ranks())},
                                 {"chunks", fmt::format("1,{},{}", ranks(), 3 * ranks())},
                                 {"reduce", "scatter,all"},
+                                {"sums", "auto,direct"},
                                 {"cache", "warm"}});
   // By copy, three ranks cannot share the sum of a chunk of four tokens.
   const int refused = ranks() == 3 && transports() == 2 ? 1 : 0;
-  EXPECT_EQ(rows, ranks() == 1 ? 0 : 9 * transports() - refused);
+  EXPECT_EQ(rows, ranks() == 1 ? 0 : 11 * transports() - refused);
 }
 
 // One of each family whose sizes the ranks share. Two ranks share every default; those that three

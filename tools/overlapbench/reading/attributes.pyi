@@ -124,6 +124,7 @@ class Attributes:
     graph_speedup: Figure  # graph speedup
     epilogue_speedup: Figure  # epilogue speedup
     chunks: Figure  # chunks
+    direct: Figure  # direct
     step_overhead_pct: Figure  # overhead
     unsharded_bytes: Figure  # unsharded
     straggler_rank: Figure  # straggler
