@@ -7,7 +7,7 @@
 
 A build against itself must pass. A build in which --inject_delay slows one benchmark must fail and
 name only that benchmark. How often the gate is right shows how far it can be trusted on this
-machine, with these benchmarks and this number of launches. Arguments after -- go to every launch.
+machine, with these benchmarks and this number of runs. Arguments after -- go to every run.
 
 Exit status: 0 if every gate was right; 1 if one was not; 2 for bad usage or a command that ended
 without a result.
@@ -37,8 +37,8 @@ from overlapbench.judge.runner import parse_command
 from overlapbench.judge.session import BASE, CANDIDATE, Session, filter_of
 from overlapbench.judge.verdicts import OK, REGRESSION, Comparison
 from overlapbench.output import ResultError, deliver, require_file
-from overlapbench.reading.launch import Launch
 from overlapbench.reading.names import spell_sizes
+from overlapbench.reading.program_run import ProgramRun
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Ended:
         return f"{'right' if self.right else 'WRONG'}: status {self.status}, {failed} failed"
 
 
-def delays(wanted: Sequence[tuple[str, Sequence[float]]], measured: Launch) -> list[Trial]:
+def delays(wanted: Sequence[tuple[str, Sequence[float]]], measured: ProgramRun) -> list[Trial]:
     """Make trials of delays: REGEX, which one benchmark must match, and percents of its time.
 
     Raises ResultError if none or several match, or the delay would be below a microsecond.
@@ -158,7 +158,7 @@ def make_parser() -> argparse.ArgumentParser:
     text = "minutes after which no new gate starts (default 1440)"
     add("--minutes", type=number_from(1), default=24 * 60, metavar="N", help=text)
     add("-o", "--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
-    gate.add_launching(parser, 5, gate.LEAST_LAUNCHES)
+    gate.add_running(parser, 5, gate.LEAST_RUNS)
     return parser
 
 
@@ -166,7 +166,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output:
         require_file(options.output)
     started = time.monotonic()
-    first = gate.make_runner(options, {BASE: options.command}).launch(BASE, 1, "")
+    first = gate.make_runner(options, {BASE: options.command}).run(BASE, 1, "")
     planned = [*[Trial()] * options.gates, *delays(options.slower, first)]
 
     ended: list[Ended] = []
@@ -186,11 +186,11 @@ def _gate_on(trial: Trial, options: argparse.Namespace) -> Comparison:
     slowed = shlex.join([*parse_command(options.command), *trial.flags])
     runner = gate.make_runner(options, {BASE: options.command, CANDIDATE: slowed})
 
-    def measure(side: str, number: int, names: str) -> Launch:
+    def measure(side: str, number: int, names: str) -> ProgramRun:
         # A second measurement may have only other benchmarks: the program would refuse the delay.
-        return runner.launch(side if trial.concerns(names) else BASE, number, names)
+        return runner.run(side if trial.concerns(names) else BASE, number, names)
 
-    return Session(measure, options.launches, say=say).run()
+    return Session(measure, options.runs, say=say).run()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure how much launches of one build differ, for comparisons of two files.
+"""Measure how much runs of one build differ, for comparisons of two files.
 
     dev/known_spread.py RUN.json AGAIN.json ...
 
-Reads at least two launches of one build, with each row measured on one machine. Prints, for each
+Reads at least two runs of one build, with each row measured on one machine. Prints, for each
 backend, the entry of KNOWN in tools/overlapbench/judge/known.py. Rows with a problem are ignored.
 
-Exit status: 0, or 2 for bad usage, unreadable files, and a backend with a single launch.
+Exit status: 0, or 2 for bad usage, unreadable files, and a backend with a single run.
 """
 
 import sys
@@ -22,8 +22,8 @@ from overlapbench.judge.known import KNOWN, UNRECORDED, Spread, typical_ms
 from overlapbench.judge.side import Side, within_of
 from overlapbench.output import ResultError, print_text
 from overlapbench.reading.counters import TIME
-from overlapbench.reading.launch import read_launches
 from overlapbench.reading.names import family_of
+from overlapbench.reading.program_run import read_program_runs
 from overlapbench.statistics.distributions import Array
 from overlapbench.statistics.estimates import Prior, fit_prior
 
@@ -33,13 +33,13 @@ _SHORT_MS = 0.03
 # Fewer rows do not determine the absolute part.
 _LEAST_SHORT = 10
 
-# A prior alone, with one launch per side, must expect tails as heavy as these.
+# A prior alone, with one run per side, must expect tails as heavy as these.
 _MOST_FREEDOM = 5.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = manual_parser("known_spread", __doc__)
-    parser.add_argument("files", nargs="+", metavar="RUN.json", help="launches; globs")
+    parser.add_argument("files", nargs="+", metavar="RUN.json", help="runs; globs")
     options = parser.parse_args(arguments)
     try:
         print_text(_measure(options.files))
@@ -49,13 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(files: Sequence[str]) -> str:
-    launches = read_launches(files)
+    runs = read_program_runs(files)
     lines = []
-    for backend in dict.fromkeys(launch.context["backend"] for launch in launches):
-        of_backend = [launch for launch in launches if launch.context["backend"] == backend]
+    for backend in dict.fromkeys(run.context["backend"] for run in runs):
+        of_backend = [run for run in runs if run.context["backend"] == backend]
         if len(of_backend) < 2:
             raise ResultError(
-                f"{of_backend[0].source}: only one launch of {backend!r}: give at least 2"
+                f"{of_backend[0].source}: only one run of {backend!r}: give at least 2"
             )
         lines.append(f'"{backend}": {{')
         spreads = measure_spreads(backend, Side.collect(backend, of_backend))
@@ -70,7 +70,7 @@ def _measure(files: Sequence[str]) -> str:
 
 
 def measure_spreads(backend: str, side: Side) -> Mapping[str, tuple[Spread, int]]:
-    """Fit the spreads to the times of one build's launches; also return the number of rows."""
+    """Fit the spreads to the times of one build's runs; also return the number of rows."""
     own = KNOWN.get(backend, UNRECORDED)
     good = [name for name, row in side.benchmarks.items() if not row.problem]
     rows = grouped(good, lambda name: family_of(name) if family_of(name) in own else "")
@@ -101,7 +101,7 @@ def _fit(values: Array, within: Array, has_absolute: bool) -> Spread:
 
 
 def recorded_prior(side: Array, within: Array) -> Prior:
-    """Fit the prior of a machine to launches of one build."""
+    """Fit the prior of a machine to runs of one build."""
     variance, freedom = own_variance(side)
     own = freedom > 0
     found = fit_prior(variance[own], freedom[own], np.nan_to_num(within[own]))
@@ -109,7 +109,7 @@ def recorded_prior(side: Array, within: Array) -> Prior:
 
 
 def own_variance(side: Array) -> tuple[Array, Array]:
-    """Return each benchmark's variance between launches of one side, and degrees of freedom."""
+    """Return each benchmark's variance between runs of one side, and degrees of freedom."""
     freedom = np.maximum(np.isfinite(side).sum(axis=1) - 1.0, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = (side - np.nanmean(side, axis=1, keepdims=True)) ** 2

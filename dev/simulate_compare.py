@@ -4,7 +4,7 @@
     dev/simulate_compare.py [--trials N] [--seed N]
 
 Each trial makes a suite of 300 benchmarks with noise of known size, and measures it with 1, 3 and 5
-launches per side, in the gate's order A B B A. The functions of benchmark_compare decide.
+runs per side, in the gate's order A B B A. The functions of benchmark_compare decide.
 
 - Two sides without any difference (an A/A comparison): the share of comparisons that find a
   regression (exit status 1) or are inconclusive (3), the share in which all intervals contain the
@@ -13,7 +13,7 @@ launches per side, in the gate's order A B B A. The functions of benchmark_compa
   comparison said would be found in 80 and in 95 % of cases; and by a little more than the limit,
   which must not be called the same.
 
-As for a real machine, the known spread between launches comes from five launches recorded before.
+As for a real machine, the known spread between runs comes from five runs recorded before.
 
 Prints the table of docs/comparing.md; dev/update_statistics.py writes it there. Exit status: 0 if
 the promises there are kept, 1 if one is broken, 2 for bad usage.
@@ -39,12 +39,12 @@ from overlapbench.statistics.estimates import LEAST_FLOOR, Flags, Prior
 
 BENCHMARKS = 300
 TRIALS, SEED = 400, 1
-SAMPLES = 40  # per benchmark and launch
+SAMPLES = 40  # per benchmark and run
 # The order statistics that bound the median in 95 %, by the binomial distribution of 40 samples.
 INTERVAL = (14, 27)
 TAILS = 6  # degrees of freedom of Student's t: heavy tails
-LAUNCHES = (1, 3, 5)
-RECORDED = 5  # launches, for the known spread of the machine
+RUNS = (1, 3, 5)
+RECORDED = 5  # runs, for the known spread of the machine
 SLOWDOWNS = (0.03, 0.05, 0.10, 0.30)
 BEYOND = 1.2 * MAX_FLOOR  # a slowdown that must not be called the same
 SAMPLED = 20  # benchmarks that are slower by each, except SLOWDOWNS
@@ -56,8 +56,8 @@ class Machine:
 
     name: str
     within: tuple[float, float]  # of samples
-    between: tuple[float, float]  # of launches
-    drift: float = 0.0  # how much slower all benchmarks are from launch to launch
+    between: tuple[float, float]  # of runs
+    drift: float = 0.0  # how much slower all benchmarks are from run to run
     bimodal: float = 0.0  # share of the benchmarks whose samples have a second mode
     modes: tuple[float, float] = (0.0, 0.0)  # how much slower that is
 
@@ -67,7 +67,7 @@ NOISY = Machine("noisy", within=(0.02, 0.1), between=(0.005, 0.02))
 DRIFTING = Machine("drifting", QUIET.within, QUIET.between, drift=0.005)
 BIMODAL = Machine("bimodal", QUIET.within, QUIET.between, bimodal=0.1, modes=(0.02, 0.08))
 MACHINES = (QUIET, NOISY, DRIFTING, BIMODAL)
-# The minimum share of slowdowns found, by launches per side.
+# The minimum share of slowdowns found, by runs per side.
 PROMISES: Mapping[tuple[str, int, float], float] = {
     ("quiet", 5, 0.05): 0.95,
     ("quiet", 1, 0.30): 0.95,
@@ -77,10 +77,10 @@ PROMISES: Mapping[tuple[str, int, float], float] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of all trials of a machine with so many launches; shares of cases."""
+    """The outcome of all trials of a machine with so many runs; shares of cases."""
 
     machine: str
-    launches: int
+    runs: int
     regressions: float  # of the A/A comparisons
     undecided: float
     hold: float  # of the A/A comparisons, those whose intervals all contain the truth
@@ -91,7 +91,7 @@ class Outcome:
 
     def broken(self) -> Iterator[str]:
         """Name the broken promises."""
-        what = f"{self.machine} machine, {self.launches} per side"
+        what = f"{self.machine} machine, {self.runs} per side"
         for share, claim in (
             (self.regressions, "of the A/A comparisons fail"),
             (self.missed, "of slowdowns beyond the limit are called the same"),
@@ -99,7 +99,7 @@ class Outcome:
             if share >= estimates.PROMISED:
                 yield f"{what}: {share:.1%} {claim}, promised: below {estimates.PROMISED:.0%}"
         for slowdown, share in zip(SLOWDOWNS, self.found, strict=True):
-            least = PROMISES.get((self.machine, self.launches, slowdown), 0.0)
+            least = PROMISES.get((self.machine, self.runs, slowdown), 0.0)
             if share < least:
                 yield f"{what}: {slowdown:.0%} is found in {share:.1%}, promised: {least:.0%}"
 
@@ -125,9 +125,9 @@ class Suite:
         modes = has_modes * random.uniform(*machine.modes, BENCHMARKS)
         return cls(machine, within, between, modes, random.uniform(0.1, 0.9, BENCHMARKS))
 
-    def measure(self, launches: int, random: Generator) -> tuple[Array, Array]:
-        """Return log times of consecutive launches, and the rows' own standard errors."""
-        shape = (BENCHMARKS, launches, SAMPLES)
+    def measure(self, runs: int, random: Generator) -> tuple[Array, Array]:
+        """Return log times of consecutive runs, and the rows' own standard errors."""
+        shape = (BENCHMARKS, runs, SAMPLES)
         samples = self.within[:, np.newaxis, np.newaxis] * random.standard_normal(shape)
         slow = random.random(shape) < self.often[:, np.newaxis, np.newaxis]
         samples += slow * self.second_mode[:, np.newaxis, np.newaxis]
@@ -135,7 +135,7 @@ class Suite:
         low, high = samples[:, :, INTERVAL[0] - 1], samples[:, :, INTERVAL[1] - 1]
         within = np.sqrt(np.mean(((high - low) / 3.92) ** 2, axis=1))
         tails = random.standard_t(TAILS, shape[:2]) / np.sqrt(TAILS / (TAILS - 2))
-        drift = self.machine.drift * np.arange(launches)
+        drift = self.machine.drift * np.arange(runs)
         medians = np.median(samples, axis=2)
         return np.asarray(medians + self.between[:, np.newaxis] * tails + drift), within
 
@@ -158,23 +158,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def simulate_all(trials: int, seed: int) -> list[Outcome]:
     outcomes = []
     for machine in MACHINES:
-        for launches in LAUNCHES:
-            outcomes.append(simulate(machine, launches, trials, seed))
-            print(f"simulated: {machine.name}, {launches} per side", file=sys.stderr)
+        for runs in RUNS:
+            outcomes.append(simulate(machine, runs, trials, seed))
+            print(f"simulated: {machine.name}, {runs} per side", file=sys.stderr)
     return outcomes
 
 
-def simulate(machine: Machine, launches: int, trials: int, seed: int) -> Outcome:
-    """Run the trials of a machine with so many launches per side."""
+def simulate(machine: Machine, runs: int, trials: int, seed: int) -> Outcome:
+    """Run the trials of a machine with so many runs per side."""
     random = np.random.default_rng(seed)
     counts: list[Array] = []
-    sides = np.array([side == BASE for side in schedule(launches)])
+    sides = np.array([side == BASE for side in schedule(runs)])
     for _ in range(trials):
         suite = Suite.draw(machine, random)
         known = recorded_prior(*suite.measure(RECORDED, random))
-        before, within = suite.measure(2 * launches, random)
+        before, within = suite.measure(2 * runs, random)
         claimed = decide(before[:, sides], before[:, ~sides], within, known).detectable
-        times, within = suite.measure(2 * launches, random)
+        times, within = suite.measure(2 * runs, random)
         base, new = times[:, sides], times[:, ~sides]
         calm = decide(base, new, within, known)
         places = random.permutation(BENCHMARKS)
@@ -205,7 +205,7 @@ def simulate(machine: Machine, launches: int, trials: int, seed: int) -> Outcome
     powers = tuple(found_of[len(SLOWDOWNS) :])
     return Outcome(
         machine.name,
-        launches,
+        runs,
         regressions,
         undecided,
         hold,
@@ -250,7 +250,7 @@ def decide(base: Array, new: Array, within: Array, known: Prior) -> Decision:
 def table(outcomes: Sequence[Outcome], trials: int, seed: int) -> str:
     """Return the outcomes as Markdown."""
     titles = [
-        *("Machine", "Launches a side", "A/A: status 1", "A/A: status 3", "All intervals hold"),
+        *("Machine", "Runs a side", "A/A: status 1", "A/A: status 3", "All intervals hold"),
         *("A/A rows `same`", *(f"+{100 * slowdown:.0f} %" for slowdown in SLOWDOWNS)),
         *(f'Found of "{100 * power:.0f} %"' for power in estimates.POWERS),
         f"+{100 * BEYOND:.0f} % called `same`",
@@ -265,7 +265,7 @@ def row(outcome: Outcome) -> str:
     """Return an outcome as a line of the table."""
     first = (outcome.regressions, outcome.undecided, outcome.hold, outcome.same)
     shares = (*first, *outcome.found, *outcome.powers, outcome.missed)
-    cells = [outcome.machine, str(outcome.launches), *(f"{100 * s:.1f} %" for s in shares)]
+    cells = [outcome.machine, str(outcome.runs), *(f"{100 * s:.1f} %" for s in shares)]
     return f"| {' | '.join(cells)} |"
 
 

@@ -69,14 +69,14 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     length = parser.add_mutually_exclusive_group(required=True)
     length.add_argument(
-        "--minutes", type=_positive, metavar="N", help="start new launches for this many minutes"
+        "--minutes", type=_positive, metavar="N", help="start new runs for this many minutes"
     )
     length.add_argument("--iterations", type=_positive, metavar="N", help="minimum per benchmark")
     length.add_argument("--read", type=Path, nargs="+", metavar="FILE")
     parser.add_argument(
         "--repetitions",
         type=int,
-        help="per benchmark and launch (default 16; with --iterations as many as needed)",
+        help="per benchmark and run (default 16; with --iterations as many as needed)",
     )
     return parser
 
@@ -104,7 +104,7 @@ def _read(paths: Sequence[Path]) -> Iterator[list[Reading]]:
 
 
 def _run(options: argparse.Namespace, command: Sequence[str]) -> Iterator[list[Reading]]:
-    """Yield the readings of each launch until there are enough."""
+    """Yield the readings of each run until there are enough."""
     started = time.monotonic()
     groups: Counter[str] = Counter()
     pieces = 0

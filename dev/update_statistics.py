@@ -6,7 +6,7 @@
 Each table stands between two marker comments, and only this script writes it:
 
 - docs/comparing.md: the fields that must agree, the known spreads, comparisons of recorded
-  launches, and simulated ones (simulate_compare.py, which takes minutes).
+  runs, and simulated ones (simulate_compare.py, which takes minutes).
 - docs/history.md: simulated histories (simulate_history.py).
 
 tests/tools/test_update_statistics.py fails while one is stale. Of the simulations, it computes some
@@ -30,10 +30,10 @@ from overlapbench.judge.known import KNOWN
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
 from overlapbench.output import ResultError, replace_file
-from overlapbench.reading.launch import CONTEXT_FIELDS, read_launches
+from overlapbench.reading.program_run import CONTEXT_FIELDS, read_program_runs
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-# Pairs of launches of one build.
+# Pairs of runs of one build.
 RECORDED = ("h200x2/overlap", "h200/families", "h200/one-gpu", "h200x2/lab-matrix")
 COMPARING, HISTORY = DOCS / "comparing.md", DOCS / "history.md"
 
@@ -47,7 +47,7 @@ def fields() -> str:
 
 def spreads() -> str:
     lines = [
-        "| Backend | Rows | Spread between launches | Degrees of freedom |",
+        "| Backend | Rows | Spread between runs | Degrees of freedom |",
         "|---|---|--:|--:|",
     ]
     for backend, families in KNOWN.items():
@@ -61,12 +61,12 @@ def spreads() -> str:
 
 def recorded() -> str:
     lines = [
-        "| Launches | Rows | `slower` | `faster` | `same` | `inconclusive` | Exit status |",
+        "| Runs | Rows | `slower` | `faster` | `same` | `inconclusive` | Exit status |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for name in RECORDED:
         paths = [f"results/{name}{again}.json" for again in ("", "-again")]
-        base, new = (Side.collect(path, read_launches([str(DOCS / path)])) for path in paths)
+        base, new = (Side.collect(path, read_program_runs([str(DOCS / path)])) for path in paths)
         found = compare_sides(base, new, Floors())
         shown = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.INCONCLUSIVE)
         counts = (len(found.rows), *(found.counts[verdict] for verdict in shown), found.status)

@@ -18,9 +18,9 @@
 #   comparison.json        the same, for programs
 #   dashboard/index.html   the report of this measurement, beside the baseline
 #   dashboard/trend.html   the times of all benchmarks since the beginning
-#   launches/              the results
+#   runs/              the results
 #
-#   LAUNCHES=5   how many times COMMAND runs
+#   RUNS=5   how many times COMMAND runs
 #   ACROSS=      what may differ from the baseline: GPU, driver, NCCL, ranks, host, variables, ...
 #                Set "host" where each job has another host name, as containers have
 #   KEEP=false   true: the measurement is added to the history, under the commit that is checked
@@ -30,7 +30,7 @@
 # A measurement becomes the baseline if nothing got worse. It also does if the two cannot be
 # compared: a benchmark is gone or renamed, or the machine or the libraries differ. That run still
 # ends with status 3 and says so; the next one has a baseline again. The baseline stays after a
-# regression, if a benchmark is invalid or inconclusive, and if a launch is incomplete or
+# regression, if a benchmark is invalid or inconclusive, and if a run is incomplete or
 # unreliable. To accept such a measurement, run once with ACCEPT=true.
 #
 # Exit status: that of `overlapbench compare`: 0 if nothing is worse, 1 for a regression, 3 if the
@@ -42,9 +42,9 @@ set -euo pipefail
 readonly state=$1
 shift
 readonly baseline=$state/baseline
-readonly launches=${LAUNCHES:-5}
-[[ $launches =~ ^[1-9][0-9]{0,3}$ ]] ||
-  { echo "watch.sh: LAUNCHES: must be a number from 1 to 9999, not $launches" >&2 && exit 2; }
+readonly runs=${RUNS:-5}
+[[ $runs =~ ^[1-9][0-9]{0,3}$ ]] ||
+  { echo "watch.sh: RUNS: must be a number from 1 to 9999, not $runs" >&2 && exit 2; }
 across=()
 for what in ${ACROSS:-}; do across+=(--across "$what"); done
 readonly across
@@ -58,14 +58,14 @@ revision() { git describe --always --exclude='*' --abbrev=12 --dirty || echo unk
 
 measure() {
   local number
-  rm -rf launches dashboard comparison.md comparison.json
-  mkdir -p launches dashboard "$state"
-  for ((number = 1; number <= launches; ++number)); do
-    echo "launch $number of $launches" >&2
-    OUT=$PWD/launches/$number.json "$@" ||
+  rm -rf runs dashboard comparison.md comparison.json
+  mkdir -p runs dashboard "$state"
+  for ((number = 1; number <= runs; ++number)); do
+    echo "run $number of $runs" >&2
+    OUT=$PWD/runs/$number.json "$@" ||
       { echo "watch.sh: $1 failed with status $?" >&2 && exit 2; }
-    [[ -s launches/$number.json ]] ||
-      { echo "watch.sh: $1 wrote no result to \$OUT, $PWD/launches/$number.json" >&2 && exit 2; }
+    [[ -s runs/$number.json ]] ||
+      { echo "watch.sh: $1 wrote no result to \$OUT, $PWD/runs/$number.json" >&2 && exit 2; }
   done
 }
 
@@ -75,7 +75,7 @@ compare() {
     echo "There is no baseline to compare with yet." | tee comparison.md
     return
   fi
-  overlapbench compare --base "$baseline"/*.json --new launches/*.json "${across[@]}" \
+  overlapbench compare --base "$baseline"/*.json --new runs/*.json "${across[@]}" \
     --output comparison.md --output comparison.json
 }
 
@@ -83,14 +83,14 @@ compare() {
 report() {
   local base=()
   [[ ! -d $baseline || $1 == 2 ]] || base=(--base "$baseline"/*.json "${across[@]}")
-  overlapbench report launches/*.json "${base[@]}" -o dashboard/index.html
+  overlapbench report runs/*.json "${base[@]}" -o dashboard/index.html
 }
 
 # Prints the reasons for the comparison's status 3, one per line: the verdicts of the failing rows,
-# and "doubt" for a launch of this measurement that is incomplete or unreliable.
+# and "doubt" for a run of this measurement that is incomplete or unreliable.
 undecided() {
   sed -n '/^      "verdict": /{N;s/.*"verdict": "\([a-z ]*\)",\n *"fails": true,$/\1/p;}' comparison.json
-  sed -n '/^  "doubts": \[$/,/^  \]/s|^    "launches/.*|doubt|p' comparison.json
+  sed -n '/^  "doubts": \[$/,/^  \]/s|^    "runs/.*|doubt|p' comparison.json
 }
 
 # advances STATUS: succeeds if this measurement becomes the baseline.
@@ -105,10 +105,10 @@ advances() {
 # keep STATUS REVISION
 keep() {
   local told="The baseline stays as it was. ACCEPT=true would make this measurement the baseline."
-  overlapbench history add --database "$state/history.sqlite" --revision "$2" launches/*.json
+  overlapbench history add --database "$state/history.sqlite" --revision "$2" runs/*.json
   if [[ $accept == true ]] || advances "$1"; then
     rm -rf "$baseline"
-    cp -r launches "$baseline"
+    cp -r runs "$baseline"
     told="This measurement is the new baseline"
     if [[ $accept == true ]]; then
       told+=", because ACCEPT is true."

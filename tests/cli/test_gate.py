@@ -35,7 +35,7 @@ def gate(
     """
     base = launcher.command([[]])
     sides = ["--base", shlex.join(base), "--candidate", shlex.join([*base, *candidate_flags])]
-    sizes = ["--launches", "4", "--repetitions", "3", "--timeout-s", "60"]
+    sizes = ["--runs", "4", "--repetitions", "3", "--timeout-s", "60"]
     # Three rows are too few to share variances, and a busy machine disturbs them. The delay is
     # 30 %.
     sizes += ["--max-floor", "25"]

@@ -296,7 +296,7 @@ NAP_MS = 2
     measuring.makepyprojecttoml('[tool.overlapbench]\nstorage = "kept"')
     compares = ["--overlapbench-compare=main", "--overlapbench-compare-fail"]
     missing = measuring.runpytest_subprocess(*compares)
-    missing.stderr.fnmatch_lines(["*kept/main has no launch: --overlapbench-save=main makes one"])
+    missing.stderr.fnmatch_lines(["*kept/main has no run: --overlapbench-save=main makes one"])
     assert missing.ret == pytest.ExitCode.USAGE_ERROR
     measuring.runpytest_subprocess("--overlapbench-save=main").assert_outcomes(passed=1)
     assert names_in(measuring.path / "kept/main/1.json")[0].startswith("Compute/Naps/")
@@ -304,18 +304,18 @@ NAP_MS = 2
     test.write_text(test.read_text().replace("NAP_MS = 2", "NAP_MS = 20"))
     undecided = measuring.runpytest_subprocess(*compares)
     undecided.stdout.fnmatch_lines(["*compared with *kept/main*", "*Compute/Naps*"])
-    assert undecided.ret == pytest.ExitCode.OK  # one launch on each side
-    more_launches(measuring.path / "kept/main", (2, 3))
+    assert undecided.ret == pytest.ExitCode.OK  # one run on each side
+    more_runs(measuring.path / "kept/main", (2, 3))
     slower = measuring.runpytest_subprocess("--overlapbench-save=new", *compares)
     slower.assert_outcomes(passed=1)
     assert slower.ret == pytest.ExitCode.TESTS_FAILED
     assert names_in(measuring.path / "kept/new/1.json")
 
 
-def more_launches(folder: Path, numbers: tuple[int, ...]) -> None:
-    """Add copies of the first launch with slightly other figures."""
+def more_runs(folder: Path, numbers: tuple[int, ...]) -> None:
+    """Add copies of the first run with slightly other figures."""
     for number in numbers:
-        launch = json.loads((folder / "1.json").read_text())
-        for row in launch["benchmarks"]:
+        run = json.loads((folder / "1.json").read_text())
+        for row in run["benchmarks"]:
             row["real_time"] *= 1 + number / 1000
-        (folder / f"{number}.json").write_text(json.dumps(launch))
+        (folder / f"{number}.json").write_text(json.dumps(run))

@@ -36,7 +36,7 @@ def tune(launcher: "Launcher", *arguments: str) -> "subprocess.CompletedProcess[
 def test_a_pair_is_tuned(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "tuned.json"
     pair = "Overlap/AllGather+Delay/bytes:64K/delay_us:500/cache:warm"
-    quick = ("--unit-ms", "5", "--launches", "3", "--output", str(out))
+    quick = ("--unit-ms", "5", "--runs", "3", "--output", str(out))
     done = tune(launcher, pair, *quick, "--", *QUICK)
     (found,) = json.loads(out.read_text(encoding="utf-8"))["pairs"]
     # On a busy machine the sides may not meet; then the row is invalid, and that is the answer.

@@ -444,7 +444,7 @@ def test_tuning_builds_and_starts_the_tuner(world: World) -> None:
         *(
             "--build-dir",
             str(world.binary.parent),
-            "--launches",
+            "--runs",
             "4",
             "--",
             "--host_cores=2",
@@ -459,7 +459,7 @@ def test_tuning_builds_and_starts_the_tuner(world: World) -> None:
     command = f"'{world.repository}/bench' '--no-build' {same}"
     assert call == (
         f"-P -m overlapbench tune --command {command} A+B/bytes:1M A+C"
-        " --launches 4 -- --host_cores=2 --backend=none"
+        " --runs 4 -- --host_cores=2 --backend=none"
     )
 
 

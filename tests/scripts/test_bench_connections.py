@@ -11,7 +11,7 @@ import pytest
 from tests.scripts.conftest import BINARY, ROOT, World
 
 import samples
-from overlapbench.reading.launch import read_launches
+from overlapbench.reading.program_run import read_program_runs
 
 VARIABLE = "CUDA_DEVICE_MAX_CONNECTIONS"
 PAIR = "Overlap/AllReduce+Gemm/bytes:1048576"
@@ -54,8 +54,8 @@ def results(world: World, tmp_path: Path) -> Path:
 
 
 def names(path: Path) -> list[str]:
-    (launch,) = read_launches([str(path)])
-    return [*launch.names]
+    (run,) = read_program_runs([str(path)])
+    return [*run.names]
 
 
 def test_each_value_has_a_job_with_a_result(world: World, results: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs benchmark_compare for its tests, and makes the small sides of launches that it compares."""
+"""Runs benchmark_compare for its tests, and makes the small sides of runs that it compares."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import samples
-from launches import NAMES, write_side
+from made_runs import NAMES, write_side
 from overlapbench.cli import compare
 from samples import Json
 

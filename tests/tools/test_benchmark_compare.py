@@ -16,10 +16,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-import launches
+import made_runs
 import samples
 from comparing import SLOW, A, B, Capture, compared, one, run, sides
-from launches import NAMES, write_side
+from made_runs import NAMES, write_side
 from samples import Json
 
 
@@ -27,8 +27,8 @@ def verdicts(document: Json) -> dict[str, str]:
     return {row["name"]: row["verdict"] for row in document["rows"]}
 
 
-def test_five_launches_find_one_slow_benchmark(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+def test_five_runs_find_one_slow_benchmark(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, made_runs.side(5, 1), made_runs.side(5, 2, {SLOW: 1.05}))
     status, document = compared(capsys, *arguments)
     assert status == 1
     assert verdicts(document) == dict.fromkeys(NAMES, "same") | {SLOW: "slower"}
@@ -39,14 +39,16 @@ def test_five_launches_find_one_slow_benchmark(tmp_path: Path, capsys: Capture) 
 
 
 def test_improvements_never_fail(tmp_path: Path, capsys: Capture) -> None:
-    new = launches.side(5, 2, dict.fromkeys(NAMES, 0.5))
-    status, document = compared(capsys, *sides(tmp_path, launches.side(5, 1), new))
+    new = made_runs.side(5, 2, dict.fromkeys(NAMES, 0.5))
+    status, document = compared(capsys, *sides(tmp_path, made_runs.side(5, 1), new))
     assert status == 0
     assert set(verdicts(document).values()) == {"faster"}
 
 
 def test_nothing_worse_is_status_0(tmp_path: Path, capsys: Capture) -> None:
-    status, document = compared(capsys, *sides(tmp_path, launches.side(5, 1), launches.side(5, 2)))
+    status, document = compared(
+        capsys, *sides(tmp_path, made_runs.side(5, 1), made_runs.side(5, 2))
+    )
     assert status == 0
     assert document["counts"]["same"] == len(NAMES)
 
@@ -70,7 +72,7 @@ def test_a_falling_rate_is_a_regression(
 
 
 def overlaps(efficiency: float, comm: float, noise: float = 0.0) -> list[Json]:
-    """Make launches of a pair whose C is 1 ms, with the T that the efficiency says."""
+    """Make runs of a pair whose C is 1 ms, with the T that the efficiency says."""
     made, noise_of = [], random.Random(1)
     for _ in range(5):
         shown = efficiency + noise_of.gauss(0, noise)
@@ -123,7 +125,7 @@ BAD = {"valid": 0, "label": "invalid: hot"}
         (one(A, B), one(B, A), 0, {"n:1": "same", "n:2": "same"}),
     ],
 )
-def test_verdicts_of_single_launches(
+def test_verdicts_of_single_runs(
     base: list[Json],
     new: list[Json],
     status: int,
@@ -154,10 +156,10 @@ def test_rows_that_cannot_be_judged_have_a_reason(
 
 
 def test_a_regression_outweighs_a_missing_row(tmp_path: Path, capsys: Capture) -> None:
-    new = launches.side(5, 2, {SLOW: 1.2})
+    new = made_runs.side(5, 2, {SLOW: 1.2})
     for document in new:
         del document["benchmarks"][0]
-    assert compared(capsys, *sides(tmp_path, launches.side(5, 1), new))[0] == 1
+    assert compared(capsys, *sides(tmp_path, made_runs.side(5, 1), new))[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -180,15 +182,15 @@ def test_other_surroundings_are_named_and_can_be_allowed(
     assert (status, row["verdict"]) == (3, "incomparable")
     assert re.fullmatch(rf"{label}: .+ / {value}", row["reason"])
     status, document = compared(capsys, *arguments, "--across", label)
-    # The spread between launches of different backends is unknown.
+    # The spread between runs of different backends is unknown.
     expected = (3, "inconclusive") if field == "backend" else (0, "same")
     assert (status, document["rows"][0]["verdict"]) == expected
     assert document["differences"] == [row["reason"]]
 
 
 @pytest.mark.parametrize("side", ["base", "new"])
-def test_a_launch_that_ended_early_never_passes(side: str, tmp_path: Path, capsys: Capture) -> None:
-    documents = {"base": launches.side(3, 1), "new": launches.side(3, 2)}
+def test_a_run_that_ended_early_never_passes(side: str, tmp_path: Path, capsys: Capture) -> None:
+    documents = {"base": made_runs.side(3, 1), "new": made_runs.side(3, 2)}
     documents[side][1]["incomplete"] = "ended by SIGTERM\x1b[2J"
     files = {name: write_side(tmp_path, name, made) for name, made in documents.items()}
     arguments = ["--base", *files["base"], "--new", *files["new"]]
@@ -201,10 +203,10 @@ def test_a_launch_that_ended_early_never_passes(side: str, tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("side", ["base", "new"])
-def test_a_launch_with_a_failed_self_test_never_passes(
+def test_a_run_with_a_failed_self_test_never_passes(
     side: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    documents = {"base": launches.side(3, 1), "new": launches.side(3, 2)}
+    documents = {"base": made_runs.side(3, 1), "new": made_runs.side(3, 2)}
     for document in (*documents["base"], *documents["new"]):
         document["context"]["self_test"] = "passed: slowdown 1.00 of 1.00"
     assert run(*sides(tmp_path, documents["base"], documents["new"])) == 0
@@ -325,7 +327,7 @@ def test_standard_input_is_a_side(
 
 
 def test_a_floor_set_by_pattern_replaces_the_least(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+    arguments = sides(tmp_path, made_runs.side(5, 1), made_runs.side(5, 2, {SLOW: 1.05}))
     floors = tmp_path / "floors.toml"
     floors.write_text('[[floor]]\npattern = "Compute/"\npercent = 10\n')
     assert compared(capsys, *arguments, "--floors", floors)[0] == 0
@@ -337,8 +339,8 @@ def test_a_floor_set_by_pattern_replaces_the_least(tmp_path: Path, capsys: Captu
 def test_inconclusive_and_worse_than_the_limit_is_status_3(
     made: int, tmp_path: Path, capsys: Capture
 ) -> None:
-    base = launches.side(made, 1, noise=0.15)
-    new = launches.side(made, 2, dict.fromkeys(NAMES, 1.25), noise=0.15)
+    base = made_runs.side(made, 1, noise=0.15)
+    new = made_runs.side(made, 2, dict.fromkeys(NAMES, 1.25), noise=0.15)
     status, document = compared(capsys, *sides(tmp_path, base, new))
     assert status == 3
     for row in document["rows"]:
@@ -348,7 +350,7 @@ def test_inconclusive_and_worse_than_the_limit_is_status_3(
         assert row["reason"].endswith(" %; a change beyond the limit of 10 % is not ruled out")
 
 
-def test_one_launch_a_side_is_judged_by_row_intervals_and_known_spread(
+def test_one_run_a_side_is_judged_by_row_intervals_and_known_spread(
     tmp_path: Path, capsys: Capture
 ) -> None:
     """The row's own interval decides before its samples do."""

@@ -24,10 +24,10 @@ compare [-h] [--base FILE [FILE ...]] [--new FILE [FILE ...]] [--across FIELD] [
 gate [-h] ACTION ...
 gate run [-h] (--base COMMAND | --baseline DIR) --candidate COMMAND [--across FIELD]
  [--max-floor PERCENT] [--floors FILE.toml] [--min-guarded PERCENT] [--keep DIR] [--all]
- [--format {table,markdown,json,junit,github}] [--json] [-o FILE] [--launches N] [--repetitions N]
+ [--format {table,markdown,json,junit,github}] [--json] [-o FILE] [--runs N] [--repetitions N]
  [--timeout-s N]
-gate baseline [-h] -o DIR --command COMMAND [--launches N] [--repetitions N] [--timeout-s N]
-tune [-h] [--command COMMAND] [--launches N] [--budget-minutes M] [--unit-ms MS] [--timeout-s S]
+gate baseline [-h] -o DIR --command COMMAND [--runs N] [--repetitions N] [--timeout-s N]
+tune [-h] [--command COMMAND] [--runs N] [--budget-minutes M] [--unit-ms MS] [--timeout-s S]
  [--json] [-o FILE.json] [PAIR ...]
 chart [-h] -o DIR [--title TITLE] RESULT.json [RESULT.json ...]
 report [-h] -o FILE.html [--title TITLE] [--base FILE [FILE ...]]
@@ -76,7 +76,7 @@ def parsed(command: str, *words: str) -> dict[str, Any]:
 
 JUDGING: dict[str, Any] = {"across": None, "max_floor": None, "floors": []}
 SHOWN = {"format": "table", "output": [], "all": False}
-LAUNCHING = {"launches": 5, "repetitions": 3, "timeout_s": 3600}
+RUNNING = {"runs": 5, "repetitions": 3, "timeout_s": 3600}
 SELECTION = {
     "database": Path("history.sqlite"),
     "machine": "",
@@ -97,15 +97,15 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
         (
             ["gate", "run", "--base", "a", "--candidate", "b"],
             {"base": "a", "candidate": "b", "baseline": None, "min_guarded": None, "keep": None}
-            | {**JUDGING, **SHOWN, **LAUNCHING},
+            | {**JUDGING, **SHOWN, **RUNNING},
         ),
         (
             ["gate", "baseline", "-o", "a", "--command", "b"],
-            {"output": Path("a"), "command": "b", **LAUNCHING},
+            {"output": Path("a"), "command": "b", **RUNNING},
         ),
         (
             ["tune"],
-            {"pairs": [], "command": "overlapbench run", "launches": 5, "unit_ms": 100}
+            {"pairs": [], "command": "overlapbench run", "runs": 5, "unit_ms": 100}
             | {"budget_minutes": float("inf"), "timeout_s": 3600, "output": None, "json": False},
         ),
         (["chart", "a", "-o", "b"], {"results": ["a"], "output": Path("b"), "title": ""}),

@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-import launches
+import made_runs
 import samples
 from comparing import SLOW, A, B, Capture, one, run, sides
-from launches import NAMES
+from made_runs import NAMES
 from overlapbench.view.comparison import FORMATS
 
 
@@ -24,7 +24,7 @@ from overlapbench.view.comparison import FORMATS
     ("text", "noise", "reason"),
     [
         ("", 0.003, "the least floor"),
-        ("", 0.02, "the spread of launches"),
+        ("", 0.02, "the spread of runs"),
         ('[[floor]]\npattern = "/n:80/"\npercent = 12', 0.003, "set for /n:80/"),
     ],
 )
@@ -32,7 +32,7 @@ def test_the_json_says_where_a_floor_comes_from(
     text: str, noise: float, reason: str, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "floors.toml").write_text(text)
-    documents = (launches.side(5, seed, noise=noise) for seed in (1, 2))
+    documents = (made_runs.side(5, seed, noise=noise) for seed in (1, 2))
     arguments = [*sides(tmp_path, *documents), "--floors", str(tmp_path / "floors.toml")]
     assert run(*arguments, "--json") == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
@@ -85,7 +85,7 @@ def test_markdown_shows_a_name_as_it_is(tmp_path: Path, capsys: Capture) -> None
 
 
 def test_every_format_names_the_slower_row(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+    arguments = sides(tmp_path, made_runs.side(5, 1), made_runs.side(5, 2, {SLOW: 1.05}))
     for form in FORMATS:
         assert run(*arguments, "--format", form) == 1
         text = capsys.readouterr().out
@@ -94,7 +94,7 @@ def test_every_format_names_the_slower_row(tmp_path: Path, capsys: Capture) -> N
 
 
 def test_junit_counts_and_fails_with_the_comparison(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+    arguments = sides(tmp_path, made_runs.side(5, 1), made_runs.side(5, 2, {SLOW: 1.05}))
     assert run(*arguments, "--format", "junit") == 1
     suite = ElementTree.fromstring(capsys.readouterr().out)
     assert (suite.get("tests"), suite.get("failures")) == (str(len(NAMES)), "1")
@@ -160,7 +160,7 @@ def test_a_long_table_counts_unchanged_rows(tmp_path: Path, capsys: Capture) -> 
 
 
 def test_inconclusive_rows_are_named_and_guard_nothing(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1, noise=0.1), launches.side(5, 2, noise=0.1))
+    arguments = sides(tmp_path, made_runs.side(5, 1, noise=0.1), made_runs.side(5, 2, noise=0.1))
     assert run(*arguments) == 3
     out = capsys.readouterr().out
     assert "guards 0 of 12 rows\n" in out
@@ -174,7 +174,7 @@ def test_inconclusive_rows_are_named_and_guard_nothing(tmp_path: Path, capsys: C
 
 
 def test_a_vast_floor_has_no_figure(tmp_path: Path, capsys: Capture) -> None:
-    run(*sides(tmp_path, launches.side(2, 1, noise=3), launches.side(2, 2, noise=3)))
+    run(*sides(tmp_path, made_runs.side(2, 1, noise=3), made_runs.side(2, 2, noise=3)))
     out = " ".join(capsys.readouterr().out.split())
     assert "a change beyond the limit of 10 % is not ruled out" in out
     assert " >1000 %" in out
@@ -185,7 +185,7 @@ def test_a_vast_floor_has_no_figure(tmp_path: Path, capsys: Capture) -> None:
 def test_a_table_of_vast_changes_is_80_columns_wide(
     scale: float, tmp_path: Path, capsys: Capture
 ) -> None:
-    made = launches.side(2, 1, noise=3), launches.side(2, 2, {SLOW: 3e4}, noise=3)
+    made = made_runs.side(2, 1, noise=3), made_runs.side(2, 2, {SLOW: 3e4}, noise=3)
     for documents in made:
         for document in documents:
             document["context"]["driver_version"] = "580.159.04" * 9
@@ -204,7 +204,7 @@ def test_the_table_shows_judged_rows_worst_first_in_80_columns(
 ) -> None:
     slower = {SLOW: 1.05, NAMES[5]: 1.3, NAMES[2]: 0.8}
     long = "/".join(f"axis{n}:value" for n in range(20))
-    documents = launches.side(5, 1), launches.side(5, 2, slower)
+    documents = made_runs.side(5, 1), made_runs.side(5, 2, slower)
     for made in documents:
         for document in made:
             for row in document["benchmarks"]:

@@ -14,7 +14,7 @@ from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import Comparison, compare_sides
 from overlapbench.output import ResultError
-from overlapbench.reading.launch import parse_launch
+from overlapbench.reading.program_run import parse_program_run
 from samples import Json
 
 EXCHANGED = {"slower": "faster", "faster": "slower", "missing": "new", "new": "missing"}
@@ -23,7 +23,7 @@ _rates = st.floats(1e-3, 1e6)
 
 @st.composite
 def rows(draw: st.DrawFn) -> list[Json]:
-    """Rows of one launch, of which some lack figures or are invalid."""
+    """Rows of one run, of which some lack figures or are invalid."""
     made = []
     for n in draw(st.lists(st.integers(1, 6), min_size=1, max_size=6, unique=True)):
         fields: Json = {"real_time": draw(_rates), "valid": float(draw(st.integers(0, 9)) > 0)}
@@ -38,7 +38,7 @@ _side = st.lists(rows().map(samples.document), min_size=1, max_size=4)
 
 def side(name: str, documents: list[Json]) -> Side:
     texts = [(f"{name}{i}.json", json.dumps(d)) for i, d in enumerate(documents)]
-    return Side.collect(name, [parse_launch(*text) for text in texts])
+    return Side.collect(name, [parse_program_run(*text) for text in texts])
 
 
 def comparison(base: list[Json], new: list[Json]) -> Comparison:
@@ -81,7 +81,7 @@ def test_exchanging_the_sides_exchanges_the_verdicts(base: list[Json], new: list
     there, back = (
         {row.name: row for row in comparison(*sides).rows} for sides in ((base, new), (new, base))
     )
-    # Bad launches count against the new side only.
+    # Bad runs count against the new side only.
     assume(all(bool(row.findings) == bool(back[name].findings) for name, row in there.items()))
     for name, row in there.items():
         other = back[name]
@@ -123,14 +123,14 @@ def test_the_order_of_files_and_rows_never_matters(
     ).map(json.dumps)
 )
 @settings(max_examples=200, deadline=None)
-def test_any_text_is_a_launch_or_refused_in_one_line(text: str) -> None:
+def test_any_text_is_a_run_or_refused_in_one_line(text: str) -> None:
     assert len(refusal(text).splitlines()) <= 1
 
 
 def refusal(text: str) -> str:
     """Return why a text is refused; "" when it is taken."""
     try:
-        parse_launch("run.json", text)
+        parse_program_run("run.json", text)
     except ResultError as error:
         return str(error)
     return ""

@@ -1,14 +1,14 @@
-"""What a side of a comparison is: its good launches, each counted once, on one machine."""
+"""What a side of a comparison is: its good runs, each counted once, on one machine."""
 
 import copy
 from pathlib import Path
 
 import pytest
 
-import launches
+import made_runs
 import samples
 from comparing import SLOW, A, B, Capture, compared, one, run, sides
-from launches import NAMES
+from made_runs import NAMES
 from samples import Json
 
 BAD: Json = {"valid": 0.0, "state": "invalid", "reason": "clocks were throttled"}
@@ -16,11 +16,11 @@ LOST: Json = {"error_occurred": True, "error_message": "lost"}
 
 
 def side(count: int, seed: int, factor: float = 1.0) -> list[Json]:
-    return launches.side(count, seed, dict.fromkeys(NAMES, factor))
+    return made_runs.side(count, seed, dict.fromkeys(NAMES, factor))
 
 
 def spoil(documents: list[Json], count: int, fault: Json) -> list[Json]:
-    """Make all rows of the first launches bad."""
+    """Make all rows of the first runs bad."""
     for document in documents[:count]:
         for row in document["benchmarks"]:
             row |= fault
@@ -29,7 +29,7 @@ def spoil(documents: list[Json], count: int, fault: Json) -> list[Json]:
 
 @pytest.mark.parametrize("fault", [BAD, LOST])
 @pytest.mark.parametrize(("bad", "status"), [(1, 1), (2, 1), (3, 3)])
-def test_bad_launches_of_base_excuse_no_regression(
+def test_bad_runs_of_base_excuse_no_regression(
     fault: Json, bad: int, status: int, tmp_path: Path, capsys: Capture
 ) -> None:
     base = spoil(side(3, 1), bad, fault)
@@ -39,13 +39,13 @@ def test_bad_launches_of_base_excuse_no_regression(
     assert verdict == ("slower" if status == 1 else "invalid")
     assert all(row["fails"] for row in document["rows"])
     (reason,) = {row["reason"].split("in base: ")[1] for row in document["rows"]}
-    assert reason.startswith(f"{bad} of 3 launches: ")
+    assert reason.startswith(f"{bad} of 3 runs: ")
 
 
-def test_rows_that_are_bad_in_a_launch_of_base_are_judged_from_the_others(
+def test_rows_that_are_bad_in_a_run_of_base_are_judged_from_the_others(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    """The bad launches are ten times slower: their figures must not count."""
+    """The bad runs are ten times slower: their figures must not count."""
     base = spoil([*side(3, 3, 10.0), *side(2, 1)], 3, BAD)
     status, document = compared(capsys, *sides(tmp_path, base, side(5, 2)))
     assert (status, document["counts"]["same"]) == (0, len(NAMES))
@@ -56,7 +56,7 @@ def test_rows_that_are_bad_in_a_launch_of_base_are_judged_from_the_others(
     ("base", "new", "verdict"),
     [(0, 1, "invalid"), (1, 1, "same"), (1, 2, "invalid"), (2, 1, "same"), (2, 5, "invalid")],
 )
-def test_more_bad_launches_than_in_base_are_a_fault(
+def test_more_bad_runs_than_in_base_are_a_fault(
     base: int, new: int, verdict: str, tmp_path: Path, capsys: Capture
 ) -> None:
     made = spoil(side(5, 1), base, BAD), spoil(side(5, 2), new, BAD)
@@ -65,9 +65,9 @@ def test_more_bad_launches_than_in_base_are_a_fault(
     assert status == (3 if verdict == "invalid" else 0)
 
 
-def test_a_copy_of_a_file_is_no_launch(tmp_path: Path, capsys: Capture) -> None:
+def test_a_copy_of_a_file_is_no_run(tmp_path: Path, capsys: Capture) -> None:
     """Three copies would show no spread, and call any difference a change."""
-    base, (new,) = launches.side(3, 1, noise=0.05), launches.side(1, 2, noise=0.05)
+    base, (new,) = made_runs.side(3, 1, noise=0.05), made_runs.side(1, 2, noise=0.05)
     shuffled = copy.deepcopy(new)
     shuffled["benchmarks"].reverse()
     status, document = compared(capsys, *sides(tmp_path, base, [new, shuffled, new]))
@@ -81,7 +81,7 @@ def test_a_copy_of_a_file_is_no_launch(tmp_path: Path, capsys: Capture) -> None:
     assert "repeats" in capsys.readouterr().out
 
 
-def test_launches_with_equal_figures_at_different_times_are_no_copies(
+def test_runs_with_equal_figures_at_different_times_are_no_copies(
     tmp_path: Path, capsys: Capture
 ) -> None:
     times = [f"2025-03-01T12:00:0{i}+00:00" for i in range(3)]
@@ -119,7 +119,7 @@ def test_another_machine_or_setting_is_named_and_incomparable(
 
 
 @pytest.mark.parametrize("mixed", ["base", "new"])
-def test_launches_of_one_side_on_different_gpus_are_incomparable(
+def test_runs_of_one_side_on_different_gpus_are_incomparable(
     mixed: str, tmp_path: Path, capsys: Capture
 ) -> None:
     made = {name: side(3, seed) for seed, name in enumerate(("base", "new"))}
@@ -132,7 +132,7 @@ def test_launches_of_one_side_on_different_gpus_are_incomparable(
     assert document["differences"] == [f"GPU: {expected}"]
 
 
-def test_one_launch_a_side_of_an_unrecorded_backend_decides_nothing(
+def test_one_run_a_side_of_an_unrecorded_backend_decides_nothing(
     tmp_path: Path, capsys: Capture
 ) -> None:
     """A/A on a busy host once read +79 %."""
@@ -142,7 +142,7 @@ def test_one_launch_a_side_of_an_unrecorded_backend_decides_nothing(
     assert {row["verdict"] for row in document["rows"]} == {"inconclusive"}
     assert [row["fails"] for row in document["rows"]] == [True, False]
     assert run(*sides(tmp_path, made[0], made[0])) == 3
-    reason = "time +79.0 %; the spread between launches is unknown: compare three or more per side"
+    reason = "time +79.0 %; the spread between runs is unknown: compare three or more per side"
     assert document["rows"][0]["reason"] == reason
     assert document["rows"][0]["findings"][0]["floor"] is None
     run(*sides(tmp_path, *made))
@@ -155,7 +155,7 @@ def test_a_wide_interval_that_includes_no_change_is_not_called_the_same(
     tmp_path: Path, capsys: Capture
 ) -> None:
     """The interval decides, not the change: 8 % may be 0, and may be 18."""
-    made = launches.side(5, 1, noise=0.025), launches.side(5, 2, {SLOW: 1.055}, noise=0.025)
+    made = made_runs.side(5, 1, noise=0.025), made_runs.side(5, 2, {SLOW: 1.055}, noise=0.025)
     status, document = compared(capsys, *sides(tmp_path, *made))
     (row,) = (row for row in document["rows"] if row["name"] == SLOW)
     (finding,) = row["findings"]

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import launches
+import made_runs
 import samples
-from launches import write_side
-from overlapbench.reading.launch import parse_launch
+from made_runs import write_side
+from overlapbench.reading.program_run import parse_program_run
 
 # Runs a script, then prints its "VmHWM: 123 kB". What the system tells of a child, ru_maxrss, is no
 # less than its parent's memory.
@@ -29,7 +29,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def test_comparing_large_files_takes_little_more_than_decoding_them(tmp_path: Path) -> None:
-    documents = [launches.large(2000, seed) for seed in range(20)]
+    documents = [made_runs.large(2000, seed) for seed in range(20)]
     texts = [json.dumps(document) for document in documents]
     script = samples.TOOLS / "benchmark_compare.py"
     base, new = documents[:10], documents[10:]
@@ -63,7 +63,7 @@ def test_comparing_large_files_takes_little_more_than_decoding_them(tmp_path: Pa
 
 
 def test_reading_takes_little_more_than_decoding() -> None:
-    text = json.dumps(launches.large(2000, 1))
+    text = json.dumps(made_runs.large(2000, 1))
 
     def cpu_s(read: Callable[[], object]) -> float:
         started = time.process_time()
@@ -71,7 +71,7 @@ def test_reading_takes_little_more_than_decoding() -> None:
         return time.process_time() - started
 
     def parse() -> object:
-        return parse_launch("run.json", text)
+        return parse_program_run("run.json", text)
 
     # In turn, so that a busy machine slows both. 3 times is usual; value by value it is 6.
     ratios = sorted(cpu_s(parse) / cpu_s(lambda: json.loads(text)) for _ in range(11))

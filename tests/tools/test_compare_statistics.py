@@ -1,4 +1,4 @@
-"""The statistics: known results, symmetry, robustness, and the conclusions from a single launch."""
+"""The statistics: known results, symmetry, robustness, and the conclusions from a single run."""
 
 import json
 import math
@@ -14,10 +14,10 @@ from scipy import special, stats
 
 import known_spread
 from known_spread import measure_spreads, own_variance
-from launches import launch
+from made_runs import run
 from overlapbench.judge.known import KNOWN, UNRECORDED, Spread, known_prior
 from overlapbench.judge.side import Side
-from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.reading.program_run import ProgramRun, parse_program_run
 from overlapbench.statistics import estimates
 from overlapbench.statistics.distributions import Array
 from overlapbench.statistics.estimates import (
@@ -39,9 +39,9 @@ UNKNOWN = np.array([math.nan])
 PRIOR = Prior(between=0.004, freedom=5.0)
 
 
-def normal(seed: int, benchmarks: int, launches: int, deviation: float) -> Array:
+def normal(seed: int, benchmarks: int, runs: int, deviation: float) -> Array:
     random = np.random.default_rng(seed)
-    return np.asarray(deviation * random.standard_normal((benchmarks, launches)))
+    return np.asarray(deviation * random.standard_normal((benchmarks, runs)))
 
 
 def without(count: int) -> Array:
@@ -99,15 +99,15 @@ def test_a_change_that_must_also_count_is_found_at_least_as_often(
         assert power - 0.005 < found < power + 0.03
 
 
-# With two launches on each side, and so on.
+# With two runs on each side, and so on.
 SIDES = [(2, 2), (2, 3), (1, 4), (3, 3), (4, 4), (6, 6), (16, 16)]
 
 
 @pytest.mark.parametrize("sides", SIDES)
-def test_a_lone_row_keeps_its_promises_whatever_the_number_of_launches(
+def test_a_lone_row_keeps_its_promises_whatever_the_number_of_runs(
     sides: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many rows at once. They borrow nothing from each other, and no launch is an outlier."""
+    """Many rows at once. They borrow nothing from each other, and no run is an outlier."""
     monkeypatch.setattr(estimates, "_LEAST_TO_FIT", DRAWN + 1)
     base, new = sides
     first, second = (
@@ -172,7 +172,7 @@ def test_unlike_noise_is_hardly_borrowed() -> None:
     assert (found.freedom < 8 + 2).all()
 
 
-def test_the_spread_inside_launches_predicts_the_noise() -> None:
+def test_the_spread_inside_runs_predicts_the_noise() -> None:
     deviations = np.exp(np.linspace(math.log(3e-3), math.log(3e-2), 300))
     base, new = (deviations[:, np.newaxis] * normal(seed, 300, 3, 1.0) for seed in (1, 2))
     blind = estimate(base, new, without(300), PRIOR)
@@ -181,8 +181,8 @@ def test_the_spread_inside_launches_predicts_the_noise() -> None:
     assert errors[1] < 0.7 * errors[0]
 
 
-def test_a_launch_is_never_more_precise_than_its_own_spread() -> None:
-    """Launches of two modes may agree by chance."""
+def test_a_run_is_never_more_precise_than_its_own_spread() -> None:
+    """Runs of two modes may agree by chance."""
     within = np.full(50, 0.03)
     found = estimate(normal(1, 50, 3, 1e-4), normal(2, 50, 3, 1e-4), within, PRIOR)
     assert (found.deviation >= 0.03).all()
@@ -226,7 +226,7 @@ def test_an_outlier_is_pulled_in_from_either_direction(sign: int, on_base: bool)
     assert abs(after - before) < 0.01
 
 
-def test_an_outlier_launch_neither_makes_a_regression_nor_hides_one() -> None:
+def test_an_outlier_run_neither_makes_a_regression_nor_hides_one() -> None:
     base, new = normal(1, 100, 5, 0.005), normal(2, 100, 5, 0.005)
     new[7, 2] += 0.5
     new[9] += 0.05
@@ -236,7 +236,7 @@ def test_an_outlier_launch_neither_makes_a_regression_nor_hides_one() -> None:
     assert abs(found.change[7]) < 0.01
 
 
-def test_one_launch_a_side_is_judged_by_the_known_spread() -> None:
+def test_one_run_a_side_is_judged_by_the_known_spread() -> None:
     base, new = np.zeros((3, 1)), np.array([[0.005], [0.1], [0.47]])
     within = np.array([0.001, 0.1, 0.001])
     found = estimate(base, new, within, PRIOR)
@@ -245,7 +245,7 @@ def test_one_launch_a_side_is_judged_by_the_known_spread() -> None:
     assert slower(found).tolist() == [False, False, True]
 
 
-def test_the_known_spreads_match_the_recorded_launches(
+def test_the_known_spreads_match_the_recorded_runs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     recorded = ("h200x2/overlap", "h200/families")
@@ -259,7 +259,7 @@ def test_the_known_spreads_match_the_recorded_launches(
             f" absolute_ms={known.absolute_ms:.5f}, freedom={known.freedom:.1f}),"
         )
     assert known_spread.main(files[:1]) == 2
-    assert "only one launch of 'cuda': give at least 2" in capsys.readouterr().err
+    assert "only one run of 'cuda': give at least 2" in capsys.readouterr().err
 
 
 CUDA = frozenset({"cuda"})
@@ -296,17 +296,17 @@ def test_a_row_whose_time_is_the_hosts_launches_is_expected_to_spread_as_such_ro
     assert prior.freedom == pytest.approx([spread.freedom for spread in spreads])
 
 
-def test_the_spread_of_short_rows_is_found_in_recorded_launches() -> None:
+def test_the_spread_of_short_rows_is_found_in_recorded_runs() -> None:
     random = np.random.default_rng(1)
     time_ms = np.concatenate((np.full(200, 1.0), np.full(200, 0.01)))
     rows = {f"A/B/n:{i}": time for i, time in enumerate(time_ms)}
 
-    def measured(i: int) -> Launch:
+    def measured(i: int) -> ProgramRun:
         drawn = {
             name: time * (1 + random.normal(0, 0.002)) + random.normal(0, 0.0002)
             for name, time in rows.items()
         }
-        return parse_launch(f"{i}.json", json.dumps(launch(drawn, backend="cuda")))
+        return parse_program_run(f"{i}.json", json.dumps(run(drawn, backend="cuda")))
 
     spread, count = measure_spreads("cuda", Side.collect("", [measured(0), measured(1)]))[""]
     assert count == 400
@@ -314,7 +314,7 @@ def test_the_spread_of_short_rows_is_found_in_recorded_launches() -> None:
     assert spread.absolute_ms == pytest.approx(0.0002, rel=0.2)
 
 
-# Seen on an H200: 8.5 us in one launch and 8.9 in the next, and an empty kernel 25 % apart.
+# Seen on an H200: 8.5 us in one run and 8.9 in the next, and an empty kernel 25 % apart.
 @pytest.mark.parametrize(
     ("name", "time_ms", "share", "expected"),
     [
@@ -324,7 +324,7 @@ def test_the_spread_of_short_rows_is_found_in_recorded_launches() -> None:
         ("Copy/Bandwidth", 0.063, 1.3, True),
     ],
 )
-def test_one_launch_a_side_finds_changes_beyond_the_known_spread(
+def test_one_run_a_side_finds_changes_beyond_the_known_spread(
     name: str, time_ms: float, share: float, expected: bool
 ) -> None:
     known = known_prior(CUDA, [name], np.array([time_ms]))
@@ -332,7 +332,7 @@ def test_one_launch_a_side_finds_changes_beyond_the_known_spread(
     assert bool(slower(estimate(base, new, np.array([0.001]), known))[0]) == expected
 
 
-def test_one_launch_against_many_is_tested() -> None:
+def test_one_run_against_many_is_tested() -> None:
     found = estimate(normal(1, 50, 8, 0.003), np.full((50, 1), 0.2), without(50), PRIOR)
     assert slower(found).all()
 
@@ -369,9 +369,7 @@ def test_exchanging_the_sides_exchanges_worse_and_better(
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.permutations(range(6)))
 @settings(max_examples=60, deadline=None)
-def test_the_order_of_launches_does_not_matter(
-    seed: int, benchmarks: int, order: list[int]
-) -> None:
+def test_the_order_of_runs_does_not_matter(seed: int, benchmarks: int, order: list[int]) -> None:
     base, new = normal(seed, benchmarks, 6, 0.01), normal(seed + 1, benchmarks, 6, 0.01)
     one = estimate(base, new, without(benchmarks), PRIOR)
     other = estimate(base[:, order], new[:, order[::-1]], without(benchmarks), PRIOR)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-import launches
+import made_runs
 import samples
 from comparing import SLOW, A, B, Capture, compared, one, run, sides
-from launches import write_side
+from made_runs import write_side
 from overlapbench.cli import gate
 from overlapbench.judge.findings import Verdict
 from overlapbench.judge.verdicts import compare
@@ -16,7 +16,7 @@ from overlapbench.reading.result import read
 
 
 def test_a_script_compares_as_the_command_does(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+    arguments = sides(tmp_path, made_runs.side(5, 1), made_runs.side(5, 2, {SLOW: 1.05}))
     status, document = compared(capsys, *arguments)
     found = compare(f"{tmp_path}/b*.json", sorted(tmp_path.glob("n*.json")))
     assert (found.status, found.ok, status) == (1, False, 1)
@@ -30,13 +30,13 @@ def test_a_script_compares_as_the_command_does(tmp_path: Path, capsys: Capture) 
 
 
 def test_what_was_read_is_compared_and_only_the_rows_that_were_chosen(tmp_path: Path) -> None:
-    base = write_side(tmp_path, "b", launches.side(5, 1))
-    new = write_side(tmp_path, "n", launches.side(5, 2, {SLOW: 1.05}))
+    base = write_side(tmp_path, "b", made_runs.side(5, 1))
+    new = write_side(tmp_path, "n", made_runs.side(5, 2, {SLOW: 1.05}))
     whole = compare(read(base), read(new))
     assert whole.rows == compare(base, new).rows
     chosen = compare(read(base).filter(SLOW), read(new).filter(SLOW))
     assert [(row.name, row.verdict) for row in chosen.rows] == [(SLOW, Verdict.SLOWER)]
-    assert chosen.rows[0].launches == (5, 5)
+    assert chosen.rows[0].runs == (5, 5)
 
 
 def test_limits_and_differences_are_parameters(tmp_path: Path) -> None:

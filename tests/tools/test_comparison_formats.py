@@ -24,7 +24,7 @@ from overlapbench.view.console import Screen
 TABLE = stored_table()
 SLOW = Finding(
     "time", TABLE.counters["time"], base=2.0, new=2.2, change=math.log(1.1), reach=math.log(1.05),
-    error=0.0125, freedom=8.0, floor=0.05, floor_reason="the spread of launches",
+    error=0.0125, freedom=8.0, floor=0.05, floor_reason="the spread of runs",
     detectable=(0.06, 0.07), limit=0.1,
 )  # fmt: skip
 RATE = replace(
@@ -105,7 +105,7 @@ def test_json_has_every_figure() -> None:
         "unit": "ms",
         "better": "lower",
         "verdict": "slower",
-        "floor_reason": "the spread of launches",
+        "floor_reason": "the spread of runs",
         "base": 2.0,
         "new": 2.2,
         "floor": 0.05,

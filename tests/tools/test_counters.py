@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import launches
+import made_runs
 import samples
 from overlapbench.cli import chart as slowdown_chart
 from overlapbench.cli import compare as benchmark_compare
@@ -19,7 +19,7 @@ from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import Table, merge_tables, parse_table, stored_table
-from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.reading.program_run import ProgramRun, parse_program_run
 from overlapbench.reading.result import Result, State, parse_result
 from overlapbench.reading.source import Document
 from overlapbench.view.chart import draw_charts
@@ -57,7 +57,7 @@ def rates(level: float, seed: int) -> list[float]:
 
 
 def write_all(folder: Path, name: str, documents: list[Json]) -> list[str]:
-    return launches.write_side(folder, name, documents)
+    return made_runs.write_side(folder, name, documents)
 
 
 def parsed(document: Json, source: str = "run.json") -> Result:
@@ -89,7 +89,7 @@ def test_a_comparison_judges_it_by_its_direction(tmp_path: Path, capsys: Capture
 def test_the_other_direction_is_the_other_verdict(tmp_path: Path) -> None:
     lower = WEFT | {"better": "lower"}
     base, new = (
-        Side.collect(name, [launch_of(woven(rate, 0, lower), f"{name}{i}") for i, rate in found])
+        Side.collect(name, [run_of(woven(rate, 0, lower), f"{name}{i}") for i, rate in found])
         for name, found in (
             ("base", enumerate(rates(50.0, 1))),
             ("new", enumerate(rates(40.0, 2))),
@@ -99,8 +99,8 @@ def test_the_other_direction_is_the_other_verdict(tmp_path: Path) -> None:
     assert row.verdict is Verdict.FASTER
 
 
-def launch_of(document: Json, source: str) -> Launch:
-    return parse_launch(source, json.dumps(document))
+def run_of(document: Json, source: str) -> ProgramRun:
+    return parse_program_run(source, json.dumps(document))
 
 
 def test_the_report_shows_it_in_its_familys_section(tmp_path: Path) -> None:
@@ -200,19 +200,19 @@ def test_a_counter_that_one_file_does_not_judge_is_not_judged() -> None:
     documents = [woven(50.0), woven(10.0, 0, WEFT | {"judged": False})]
     for first, second in (documents, documents[::-1]):
         base, new = (
-            Side.collect(name, [launch_of(document, name)])
+            Side.collect(name, [run_of(document, name)])
             for name, document in (("base", first), ("new", second))
         )
         (row,) = compare_sides(base, new, Floors()).rows
         assert [finding.metric for finding in row.findings] == ["time"]
 
 
-def test_a_floor_for_an_unknown_metric_is_refused_after_one_launch() -> None:
+def test_a_floor_for_an_unknown_metric_is_refused_after_one_run() -> None:
     made: list[str] = []
 
-    def measure(side: str, number: int, names: str) -> Launch:
+    def measure(side: str, number: int, names: str) -> ProgramRun:
         made.append(side)
-        return launch_of(samples.document([samples.row(NAME)]), f"{side}-{number}.json")
+        return run_of(samples.document([samples.row(NAME)]), f"{side}-{number}.json")
 
     floors = Floors((SetFloor("*", "weft", 0.1),), places={"weft": "f.toml: floor[0].metric"})
     with pytest.raises(ResultError, match=r"^f.toml: floor\[0\].metric: 'weft' is not one of the"):
@@ -330,7 +330,7 @@ def test_a_malformed_table_or_state_is_refused(change: Change, complaint: str) -
     places = {"last": len(names) - 1}
     change(document)
     text = json.dumps(document, indent=1)
-    readers: tuple[Callable[[str, str], object], ...] = (parse_result, parse_launch)
+    readers: tuple[Callable[[str, str], object], ...] = (parse_result, parse_program_run)
     for read in readers:
         with pytest.raises(ResultError) as refusal:
             read("run.json", text)
@@ -372,7 +372,7 @@ def test_the_state_decides_and_no_text() -> None:
     problems = ["control passed: no overlap", "noisy: clocks changed", *unusable]
     assert [row.problem for row in found] == ["", "", *problems]
     # A comparison accepts uncertain rows, and reports them as inconclusive if they are.
-    assert launch_of(document, "x").problems == ["", "", "", "", *unusable]
+    assert run_of(document, "x").problems == ["", "", "", "", *unusable]
 
 
 def test_repetitions_take_the_worst_state() -> None:

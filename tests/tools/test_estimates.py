@@ -16,7 +16,7 @@ NAN = math.nan
 ROWS = np.array([[4.0, 1.0, NAN, 2.0], [NAN] * 4, [3.0, NAN, NAN, NAN], [8.0, 2.0, 1.0, 5.0]])
 
 
-def test_means_and_medians_leave_out_launches_without_a_figure() -> None:
+def test_means_and_medians_leave_out_runs_without_a_figure() -> None:
     np.testing.assert_allclose(estimates.mean(ROWS), [7 / 3, NAN, 3.0, 4.0])
     np.testing.assert_array_equal(estimates.median(ROWS), [[2.0], [NAN], [3.0], [3.5]])
     squares = 7 / 3
@@ -30,7 +30,7 @@ def test_the_robust_deviation_is_that_from_the_own_sides_median() -> None:
     assert estimates._robust_variance(base, new) == pytest.approx([(1.4826 * 1.5) ** 2])
 
 
-def test_launches_are_pulled_in_to_the_limit_around_the_median() -> None:
+def test_runs_are_pulled_in_to_the_limit_around_the_median() -> None:
     side = np.array([[0.0, 1.0, 2.0, 9.0, -9.0], [0.0, 1.0, 2.0, 9.0, -9.0]])
     pulled = estimates._pull_in(side, np.array([3.0, math.inf]))
     np.testing.assert_array_equal(pulled, [[0.0, 1.0, 2.0, 4.0, -2.0], side[1]])
@@ -45,7 +45,7 @@ def test_bisection_finds_where_it_turns(root: float) -> None:
 @pytest.mark.parametrize("within", [0.0, 0.006])
 @pytest.mark.parametrize("freedom", [2.0, 8.0])
 def test_equal_variances_fit_one_spread(within: float, freedom: float) -> None:
-    """The mean logarithm of a variance of so few launches is too low by log h - digamma(h)."""
+    """The mean logarithm of a variance of so few runs is too low by log h - digamma(h)."""
     half, variance = freedom / 2, 0.01**2
     typical = variance * half * math.exp(-special.digamma(half))
     found = fit_prior(np.full(20, variance), np.full(20, freedom), np.full(20, within))
@@ -98,7 +98,7 @@ def test_own_and_borrowed_variances_weigh_as_their_freedoms() -> None:
     assert total.tolist() == [4.0, 5.0]
 
 
-def test_launches_of_unequal_number_and_their_error() -> None:
+def test_runs_of_unequal_number_and_their_error() -> None:
     base, new = np.array([[0.0, 0.02, NAN]]), np.array([[0.10, 0.11, 0.12]])
     found = estimate(base, new, np.array([NAN]), PRIOR)
     squares = 2 * 0.01**2 + 2 * 0.01**2
@@ -141,16 +141,16 @@ def test_the_change_that_is_found_exceeds_the_least_that_counts_in_all_errors(
     assert found == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("launches", [4, 12, 200])
-def test_fewer_launches_must_show_an_outlier_more_clearly(launches: int) -> None:
+@pytest.mark.parametrize("runs", [4, 12, 200])
+def test_fewer_runs_must_show_an_outlier_more_clearly(runs: int) -> None:
     """All are at a distance of 1, but for one."""
-    usual = np.tile([-1.0, 1.0], launches // 2)
+    usual = np.tile([-1.0, 1.0], runs // 2)
     base, new = usual.copy(), usual.copy()
     base[-1] = 9.0
-    limit = 1.4826 * stats.t.isf(stats.norm.sf(3.5), 0.37 * (2 * launches - 2))
-    assert (limit < 9.0) == (launches > 4)
+    limit = 1.4826 * stats.t.isf(stats.norm.sf(3.5), 0.37 * (2 * runs - 2))
+    assert (limit < 9.0) == (runs > 4)
     found = estimate(base[np.newaxis], new[np.newaxis], np.array([NAN]), PRIOR)
-    assert found.base[0] == pytest.approx((min(9.0, limit) - 1) / launches)
+    assert found.base[0] == pytest.approx((min(9.0, limit) - 1) / runs)
     assert found.new[0] == 0.0
 
 

@@ -1,4 +1,4 @@
-"""The gate's logic, driven by launches made up: order, second look, and what is confirmed."""
+"""The gate's logic, driven by runs made up: order, second look, and what is confirmed."""
 
 import dataclasses
 import json
@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import samples
-from launches import NAMES
+from made_runs import NAMES
 from overlapbench.judge.session import BASE, CANDIDATE, Session, filter_of, schedule
 from overlapbench.judge.verdicts import Comparison
-from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.reading.program_run import ProgramRun, parse_program_run
 from overlapbench.view.comparison import format_table
 from samples import Json
 
 SLOW = NAMES[3]
-Rows = Callable[[str, int], Mapping[str, Json]]  # fields of a side's rows in launch N
+Rows = Callable[[str, int], Mapping[str, Json]]  # fields of a side's rows in run N
 
 
 @dataclass
@@ -30,7 +30,7 @@ class FakeMachine:
     asked: list[tuple[str, int, str]] = field(default_factory=list)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
-    def launch(self, side: str, number: int, names: str) -> Launch:
+    def run(self, side: str, number: int, names: str) -> ProgramRun:
         self.asked.append((side, number, names))
         changes = self.rows(side, number)
         made = []
@@ -42,12 +42,12 @@ class FakeMachine:
             time = float(fields.get("time", 1.0)) * float(np.exp(noise))
             extra = {key: value for key, value in fields.items() if key not in ("time", "noise")}
             made.append(samples.row(name, real_time=time, **extra))
-        return parse_launch(f"{side}-{number}.json", json.dumps(samples.document(made)))
+        return parse_program_run(f"{side}-{number}.json", json.dumps(samples.document(made)))
 
 
-def gate(rows: Rows, launches: int = 5) -> tuple[Comparison, FakeMachine]:
+def gate(rows: Rows, runs: int = 5) -> tuple[Comparison, FakeMachine]:
     machine = FakeMachine(rows)
-    return Session(machine.launch, launches, say=lambda _: None).run(), machine
+    return Session(machine.run, runs, say=lambda _: None).run(), machine
 
 
 def verdict(comparison: Comparison, name: str = SLOW) -> tuple[str, int]:
@@ -55,7 +55,7 @@ def verdict(comparison: Comparison, name: str = SLOW) -> tuple[str, int]:
     return row.verdict.value, row.fails
 
 
-def test_sides_are_launched_in_turn() -> None:
+def test_sides_are_run_in_turn() -> None:
     a, b = BASE, CANDIDATE
     assert schedule(3) == [a, b, b, a, a, b]
     comparison, machine = gate(lambda *_: {})
@@ -73,7 +73,7 @@ def test_a_regression_is_measured_again_alone_and_confirmed() -> None:
     assert [name for name in NAMES if re.search(names, name)] == [SLOW]
     assert [n for side, n, _ in machine.asked if side == CANDIDATE] == list(range(1, 11))
     (row,) = (row for row in comparison.rows if row.name == SLOW)
-    assert row.launches == (10, 10)
+    assert row.runs == (10, 10)
 
 
 def test_every_failing_row_is_measured_again() -> None:
@@ -81,7 +81,7 @@ def test_every_failing_row_is_measured_again() -> None:
     comparison, machine = gate(lambda side, _: slow if side == CANDIDATE else {})
     (names,) = {names for _, _, names in machine.asked[10:]}
     assert [name for name in NAMES if re.search(names, name)] == list(slow)
-    confirmed = [row for row in comparison.rows if row.launches == (10, 10)]
+    confirmed = [row for row in comparison.rows if row.runs == (10, 10)]
     assert {row.name for row in confirmed} == slow.keys()
     assert {(row.verdict.value, row.fails) for row in confirmed} == {("slower", 1)}
 
@@ -107,8 +107,8 @@ def test_progress_names_first_and_second_measurements(slow: int, more: str) -> N
     said: list[str] = []
     changes = {name: {"time": 1.5 - 0.1 * i} for i, name in enumerate(NAMES[:slow])}
     machine = FakeMachine(lambda side, _: changes if side == CANDIDATE else {})
-    Session(machine.launch, 3, say=said.append).run()
-    sides = [f"launch {i} of 6: {side}" for i, side in enumerate(schedule(3), 1)]
+    Session(machine.run, 3, say=said.append).run()
+    sides = [f"run {i} of 6: {side}" for i, side in enumerate(schedule(3), 1)]
     assert said == [*sides, f"{slow} measured again: {', '.join(NAMES[:3])}{more}", *sides]
 
 
@@ -126,14 +126,14 @@ def test_a_regression_that_does_not_recur_does_not_fail() -> None:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        pytest.param(1.026, 1.012, id="all launches together are within the floor"),
+        pytest.param(1.026, 1.012, id="all runs together are within the floor"),
         pytest.param(1.04, 1.006, id="all together show it, but the new ones alone do not"),
     ],
 )
 def test_half_a_regression_is_not_confirmed(first: float, second: float) -> None:
     comparison, machine = gate(
         lambda side, n: {SLOW: {"time": first if n <= 12 else second}} if side == CANDIDATE else {},
-        launches=12,
+        runs=12,
     )
     assert len(machine.asked) == 48
     (row,) = (row for row in comparison.rows if row.name == SLOW)
@@ -142,7 +142,7 @@ def test_half_a_regression_is_not_confirmed(first: float, second: float) -> None
 
 
 def test_the_blind_gate_fails() -> None:
-    """A row that is 28 % slower, but whose launches differ by more, was once called the same."""
+    """A row that is 28 % slower, but whose runs differ by more, was once called the same."""
 
     def rows(side: str, number: int) -> Mapping[str, Json]:
         mode = 0.75 if number % 2 else 1.35
@@ -158,10 +158,10 @@ def test_the_blind_gate_fails() -> None:
 
 
 def test_two_looks_that_disagree_fail_while_the_limit_is_exceeded() -> None:
-    """All launches together are surely slower, but the second look alone is not."""
+    """All runs together are surely slower, but the second look alone is not."""
     comparison, _ = gate(
         lambda side, n: {SLOW: {"time": 1.28 if n <= 12 else 1.0}} if side == CANDIDATE else {},
-        launches=12,
+        runs=12,
     )
     (row,) = (row for row in comparison.rows if row.name == SLOW)
     assert row.findings[0].verdict.value == "slower"
@@ -174,7 +174,7 @@ def test_a_gate_that_guards_too_little_fails(noisy: int, status: int) -> None:
     """Of 12 rows, 11 are more than 90 %, 10 are not."""
     blind = {name: {"noise": 0.05} for name in NAMES[:noisy]}
     machine = FakeMachine(lambda *_: blind)
-    session = Session(machine.launch, 5, max_floor=0.03, say=lambda _: None)
+    session = Session(machine.run, 5, max_floor=0.03, say=lambda _: None)
     comparison = session.run()
     assert (len(comparison.guarded), len(comparison.rows)) == (12 - noisy, 12)
     assert 0.02 < comparison.detectable[0] < comparison.detectable[1] < 0.05
@@ -182,7 +182,7 @@ def test_a_gate_that_guards_too_little_fails(noisy: int, status: int) -> None:
     assert ("guards too little" in format_table(comparison)) == bool(status)
     assert len(machine.asked) == (20 if status else 10)  # what is inconclusive gets a second look
     assert not any("measured again" in row.reason for row in comparison.rows)
-    session = Session(FakeMachine(lambda *_: blind).launch, 5, max_floor=0.03, min_guarded=0.5)
+    session = Session(FakeMachine(lambda *_: blind).run, 5, max_floor=0.03, min_guarded=0.5)
     assert dataclasses.replace(session, say=lambda _: None).run().status == 0
 
 
@@ -241,21 +241,19 @@ def test_improvements_are_not_measured_again() -> None:
     assert len(machine.asked) == 10
 
 
-def test_a_stored_baseline_is_not_launched() -> None:
+def test_a_stored_baseline_is_not_run() -> None:
     before = FakeMachine(lambda *_: {})
-    stored = [before.launch(BASE, n, "") for n in range(5)]
+    stored = [before.run(BASE, n, "") for n in range(5)]
     machine = FakeMachine(lambda *_: {SLOW: {"time": 1.1}}, random=np.random.default_rng(2))
-    comparison = Session(machine.launch, 5, stored=stored, say=lambda _: None).run()
+    comparison = Session(machine.run, 5, stored=stored, say=lambda _: None).run()
     assert {side for side, _, _ in machine.asked} == {CANDIDATE}
     assert verdict(comparison) == ("slower", 1)
     assert len(machine.asked) == 10
 
 
-def test_one_launch_a_side_does_not_pass_untestable_rows() -> None:
-    comparison, _ = gate(
-        lambda side, _: {SLOW: {"time": 1.5}} if side == CANDIDATE else {}, launches=1
-    )
-    assert verdict(comparison) == ("slower", 1)  # two launches after the second look
+def test_one_run_a_side_does_not_pass_untestable_rows() -> None:
+    comparison, _ = gate(lambda side, _: {SLOW: {"time": 1.5}} if side == CANDIDATE else {}, runs=1)
+    assert verdict(comparison) == ("slower", 1)  # two runs after the second look
 
 
 def test_the_filter_matches_names_literally() -> None:

@@ -9,7 +9,7 @@ import pytest
 import samples
 from gate_trials import Ended, Trial, delays, table
 from overlapbench.judge.session import filter_of
-from overlapbench.reading.launch import parse_launch
+from overlapbench.reading.program_run import parse_program_run
 
 SLOW, OTHER = "Compute/Gemm/n:16", "Compute/Gemm/n:160"
 ITSELF = Trial()
@@ -26,7 +26,7 @@ def comparison(status: int, *failed: str) -> Any:
     [
         (ITSELF, 0, (), True),
         (ITSELF, 1, (SLOW,), False),
-        (ITSELF, 3, (), False),  # a launch that ended early
+        (ITSELF, 3, (), False),  # a run that ended early
         (DELAY, 1, (SLOW,), True),
         (DELAY, 0, (), False),
         (DELAY, 1, (OTHER,), False),
@@ -72,5 +72,5 @@ def test_the_table_counts_gates_of_a_kind() -> None:
 
 def test_the_shortest_delay_is_a_microsecond() -> None:
     measured = samples.document([samples.row(SLOW, real_time=0.1), samples.row("Compute/Gelu/n:1")])
-    launch = parse_launch("run.json", json.dumps(measured))
-    assert delays([("Gemm", [1.0, 2.0])], launch) == [Trial(SLOW, 1.0, 1), Trial(SLOW, 2.0, 2)]
+    run = parse_program_run("run.json", json.dumps(measured))
+    assert delays([("Gemm", [1.0, 2.0])], run) == [Trial(SLOW, 1.0, 1), Trial(SLOW, 2.0, 2)]

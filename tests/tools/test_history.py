@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import histories
-import launches
+import made_runs
 import samples
 from overlapbench.cli import compare, history
 from overlapbench.judge.history import SCRIPT, Machine, Run, open_history, parse_run, read_runs
@@ -92,9 +92,9 @@ def test_a_file_comes_back_byte_for_byte(
     assert capfdbinary.readouterr().out == content
 
 
-def test_exported_launches_compare_as_equal(folder: Path, capsys: Capture) -> None:
-    base = launches.side(5, 1)
-    files = launches.write_side(folder, "b", base)
+def test_exported_runs_compare_as_equal(folder: Path, capsys: Capture) -> None:
+    base = made_runs.side(5, 1)
+    files = made_runs.write_side(folder, "b", base)
     assert run("add", *files) == 0
     assert run("export", "-o", "out") == 0
     capsys.readouterr()
@@ -102,7 +102,7 @@ def test_exported_launches_compare_as_equal(folder: Path, capsys: Capture) -> No
     arguments = ["--base", *files, "--new", *exported, "--format", "json"]
     assert compare.main(arguments) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["counts"]["same"] == len(launches.NAMES)
+    assert document["counts"]["same"] == len(made_runs.NAMES)
     assert {f["change"] for row in document["rows"] for f in row["findings"]} == {0.0}
 
 
@@ -125,7 +125,7 @@ def test_repetitions_are_their_median(folder: Path) -> None:
 @settings(max_examples=40, deadline=None)
 def test_any_result_comes_back(times: dict[int, float]) -> None:
     expected = {f"Compute/Gemm/n:{n}": time for n, time in times.items()}
-    text = json.dumps(launches.launch(expected))
+    text = json.dumps(made_runs.run(expected))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "history.sqlite"
         with open_history(path, create=True) as opened:

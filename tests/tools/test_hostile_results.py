@@ -18,7 +18,7 @@ from overlapbench.cli import compare as benchmark_compare
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import Comparison, compare_sides
-from overlapbench.reading.launch import parse_launch
+from overlapbench.reading.program_run import parse_program_run
 from overlapbench.view.comparison import FORMATS
 
 Capture = pytest.CaptureFixture[str]
@@ -133,7 +133,7 @@ def test_of_a_key_given_twice_the_last_counts() -> None:
     text = json.dumps(samples.document([A])).replace(
         '"real_time": 1.0', '"real_time": 7, "real_time": 2.0'
     )
-    assert parse_launch("run.json", text).time_ms(A["run_name"]) == 2.0
+    assert parse_program_run("run.json", text).time_ms(A["run_name"]) == 2.0
 
 
 def test_a_large_file_of_one_line_is_refused_by_field(tmp_path: Path, capsys: Capture) -> None:
@@ -168,11 +168,11 @@ _WORDS = st.text(min_size=1, max_size=40) | st.sampled_from(
 def compared(name: str, reason: str, device: str) -> Comparison:
     good = {"run_name": name, "run_type": "iteration", "real_time": 1.0}
     bad = good | {"error_occurred": True, "error_message": reason}
-    launches = (
-        parse_launch("x.json", json.dumps({"context": context, "benchmarks": [row]}))
+    runs = (
+        parse_program_run("x.json", json.dumps({"context": context, "benchmarks": [row]}))
         for context, row in (({}, good), ({"device": device}, bad))
     )
-    base, new = (Side.collect(side, [launch]) for side, launch in zip("bn", launches, strict=True))
+    base, new = (Side.collect(side, [run]) for side, run in zip("bn", runs, strict=True))
     return compare_sides(base, new, Floors())
 
 

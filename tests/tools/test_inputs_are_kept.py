@@ -15,7 +15,7 @@ from overlapbench.output import ResultError, require_file
 COMMANDS = {
     "compare": "compare run.json run.json --output run.json",
     "compare floors.json": "compare run.json run.json --floors floors.json --output floors.json",
-    "gate": "gate run --candidate no --baseline kept --output kept/launch-1.json",
+    "gate": "gate run --candidate no --baseline kept --output kept/run-1.json",
     "gate floors.json": "gate run --base no --candidate no --floors run.json --output run.json",
     "chart": "chart charts/index.html -o charts",
     "report": "report page.html -o page.html",
@@ -26,7 +26,7 @@ COMMANDS = {
     "history trend": "history trend --database page.html -o page.html",
     "export": "export run.json --format csv -o run.json",
     "trace": "trace trace.json -o trace.json",
-    "trace folder": "trace kept -o kept/launch-1.json",
+    "trace folder": "trace kept -o kept/run-1.json",
     "timeline": "timeline page.html -o page.html",
     "a glob": "report *.html -o page.html",
     "another spelling": "export run.json --format csv -o kept/../run.json",
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "kept").mkdir()
     (folder / "charts").mkdir()
     result = samples.document(samples.bandwidths()[:1])
-    names = "run.json floors.json page.html charts/index.html kept/launch-1.json"
+    names = "run.json floors.json page.html charts/index.html kept/run-1.json"
     for name in names.split():
         samples.write(folder / name, result)
     (folder / "link.json").symlink_to("run.json")

@@ -18,7 +18,7 @@ import yaml
 
 import gate_trials
 import samples
-from launches import NAMES
+from made_runs import NAMES
 from overlapbench.cli import gate as perf_gate
 
 REPOSITORY = Path(__file__).parents[2]
@@ -76,7 +76,7 @@ def run(*arguments: str | Path) -> int:
 
 
 def test_a_build_against_itself_passes(program: str, tmp_path: Path) -> None:
-    assert run("run", "--base", program, "--candidate", program, "--launches", "3") == 0
+    assert run("run", "--base", program, "--candidate", program, "--runs", "3") == 0
     assert not any((tmp_path / "temporary").iterdir())
 
 
@@ -86,7 +86,7 @@ def test_a_slower_candidate_fails_and_is_named(
     out, kept = tmp_path / "gate.json", tmp_path / "kept"
     candidate = f"{program} --slower={NAMES[2]}"
     sides = ("--base", program, "--candidate", candidate)
-    assert run("run", *sides, "--launches", "3", "--output", out, "--keep", kept) == 1
+    assert run("run", *sides, "--runs", "3", "--output", out, "--keep", kept) == 1
     document = json.loads(out.read_text())
     failing = {row["name"]: row["verdict"] for row in document["rows"] if row["fails"]}
     assert failing == {NAMES[2]: "slower"}
@@ -94,12 +94,12 @@ def test_a_slower_candidate_fails_and_is_named(
     assert {path.name for path in kept.iterdir()} == names
     captured = capsys.readouterr()
     assert "slower" in captured.out
-    assert "launch 1 of 6: base" in captured.err
+    assert "run 1 of 6: base" in captured.err
     assert f"1 measured again: {NAMES[2]}" in captured.err
 
 
-def test_flags_after_the_dashes_go_to_every_launch(program: str, tmp_path: Path) -> None:
-    sides = ("--base", program, "--candidate", program, "--launches", "3", "--repetitions", "7")
+def test_flags_after_the_dashes_go_to_every_run(program: str, tmp_path: Path) -> None:
+    sides = ("--base", program, "--candidate", program, "--runs", "3", "--repetitions", "7")
     arguments = ("run", *sides, "--keep", tmp_path / "kept", "--", "--benchmark_filter=n:16/")
     assert run(*arguments) in (0, 3)
     for path in (tmp_path / "kept").iterdir():
@@ -112,32 +112,33 @@ def test_a_baseline_is_recorded_and_compared_with(
 ) -> None:
     folder = tmp_path / "baseline"
     folder.mkdir()
-    for stale in ("launch-9.json", "notes.txt"):
+    for stale in ("run-9.json", "launch-9.json", "notes.txt"):
         (folder / stale).write_text("x")
     command = ("--command", program)
-    assert run("baseline", *command, "--launches", "4", "--output", folder) == 0
-    expected = {"notes.txt", *(f"launch-{n}.json" for n in range(1, 5))}
+    assert run("baseline", *command, "--runs", "4", "--output", folder) == 0
+    expected = {"notes.txt", *(f"run-{n}.json" for n in range(1, 5))}
     assert {path.name for path in folder.iterdir()} == expected
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if not line.startswith("  ")] == [
-        *(f"launch {n} of 4" for n in range(1, 5)),
-        f"wrote 4 launches to {folder}",
+        *(f"run {n} of 4" for n in range(1, 5)),
+        f"wrote 4 runs to {folder}",
     ]
     candidate = f"{program} --slower={NAMES[2]}"
+    (folder / "run-1.json").rename(folder / "launch-1.json")  # as it was called before
     for what, status in ((program, 0), (candidate, 1)):
-        assert run("run", "--baseline", folder, "--candidate", what, "--launches", "4") == status
+        assert run("run", "--baseline", folder, "--candidate", what, "--runs", "4") == status
 
 
-def test_a_row_that_fails_is_no_failed_launch(program: str) -> None:
+def test_a_row_that_fails_is_no_failed_run(program: str) -> None:
     command = f"{program} --status=1"
-    assert run("run", "--base", command, "--candidate", command, "--launches", "3") == 0
+    assert run("run", "--base", command, "--candidate", command, "--runs", "3") == 0
 
 
 @pytest.mark.parametrize("status", [2, 3, 130])
 def test_a_result_is_judged_whatever_the_exit_status(
     status: int, program: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sides = ("--base", program, "--launches", "3", "--candidate")
+    sides = ("--base", program, "--runs", "3", "--candidate")
     assert run("run", *sides, f"{program} --status={status}") == 3
     told = f"candidate-1.json: exit status {status}, a result was written: it says why"
     assert told in capsys.readouterr().out
@@ -158,7 +159,7 @@ def test_a_result_is_judged_whatever_the_exit_status(
         ("--benchmark_filter=none", "benchmarks: missing or empty"),
     ],
 )
-def test_a_launch_without_a_result_is_status_2_and_leaves_nothing(
+def test_a_run_without_a_result_is_status_2_and_leaves_nothing(
     flags: str,
     complaint: str,
     program: str,
@@ -177,7 +178,7 @@ def test_a_launch_without_a_result_is_status_2_and_leaves_nothing(
     assert not any((tmp_path / "temporary").iterdir())
 
 
-def test_a_launch_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("overlapbench.judge.runner._TIME_TO_END_S", 0.2)
     sleep = f"sleep 45.{os.getpid()}1"
     deaf = f"""sh -c 'trap "" TERM; exec {sleep}'"""
@@ -195,7 +196,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ),
         (
             ["run", "--baseline", str(tmp_path), "--candidate", "a"],
-            "launch-*.json; overlapbench gate baseline records one",
+            "run-*.json; overlapbench gate baseline records one",
         ),
         (["run", "--base", "a", "--candidate", "a", "--output", "x.pdf"], "the name must end in"),
     )
@@ -211,25 +212,25 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ["run", "--base", "a", "--baseline", str(tmp_path), "--candidate", "a"],
         ["baseline", "--command", "a"],
         ["baseline", "--output", str(tmp_path)],
-        ["run", "--base", "a", "--candidate", "a", "--launches", "2"],
+        ["run", "--base", "a", "--candidate", "a", "--runs", "2"],
     ):
         with pytest.raises(SystemExit) as end:
             run(*bad)
         assert end.value.code == 2
         told = capsys.readouterr().err.splitlines()[-1]
-        assert "--launches" not in bad or "'2' is not a whole number of at least 3" in told
+        assert "--runs" not in bad or "'2' is not a whole number of at least 3" in told
 
 
 @pytest.mark.parametrize(
-    ("action", "launches", "own"),
+    ("action", "runs", "own"),
     [
-        ("run", 5, ["--candidate COMMAND command that launches the candidate"]),
+        ("run", 5, ["--candidate COMMAND command that runs the candidate"]),
         ("baseline", 5, ["--output DIR "]),
     ],
 )
 def test_help_shows_the_defaults(
     action: str,
-    launches: int,
+    runs: int,
     own: Sequence[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -240,9 +241,9 @@ def test_help_shows_the_defaults(
     assert end.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     for part in (
-        f"--launches N launches per side (default {launches})",
-        "--repetitions N repetitions per launch (default 3)",
-        "--timeout-s N timeout of a launch in seconds (default 3600)",
+        f"--runs N runs per side (default {runs})",
+        "--repetitions N repetitions per run (default 3)",
+        "--timeout-s N timeout of a run in seconds (default 3600)",
         *own,
     ):
         assert part in text
@@ -262,11 +263,11 @@ ONE = ("--command", "PROGRAM", "--output")
         (("baseline", *ONE), "/dev/null"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_refused_before_the_first_launch(
+def test_a_place_that_cannot_be_written_is_refused_before_the_first_run(
     arguments: Sequence[str], path: str, program: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*(program if word == "PROGRAM" else word for word in arguments), path) == 2
-    (line,) = capsys.readouterr().err.splitlines()  # no launch was reported
+    (line,) = capsys.readouterr().err.splitlines()  # no run was reported
     assert line.startswith(f"overlapbench gate: {path}: cannot be written: ")
 
 
@@ -277,7 +278,7 @@ def test_results_survive_a_full_disk_or_a_full_stdout(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out, kept = tmp_path / "gate.json", tmp_path / "kept"
-    arguments = ["run", "--base", program, "--candidate", program, "--launches", "3"]
+    arguments = ["run", "--base", program, "--candidate", program, "--runs", "3"]
     with Path("/dev/full").open("w") as full:
         words: list[str | Path] = [sys.executable, samples.TOOLS / "perf_gate.py", *arguments]
         words += ["--output", out, "--keep", kept]
@@ -296,7 +297,7 @@ def test_results_survive_a_full_disk_or_a_full_stdout(
     assert last == f"overlapbench gate: {out}: cannot be written: No space left on device"
 
 
-def test_a_terminated_gate_ends_its_launches(program: str, tmp_path: Path) -> None:
+def test_a_terminated_gate_ends_its_runs(program: str, tmp_path: Path) -> None:
     mark = f"--sleep=45.{os.getpid()}"
     sides = ["--base", f"{program} {mark}", "--candidate", program]
     environment = os.environ | {"TMPDIR": str(tmp_path / "temporary")}
@@ -332,7 +333,7 @@ def wait_until(condition: Callable[[], bool], limit_s: float = 60) -> None:
 
 
 def trial(program: str, *arguments: str | Path) -> int:
-    words = ("--command", program, "--launches", "3", *map(str, arguments))
+    words = ("--command", program, "--runs", "3", *map(str, arguments))
     return gate_trials.main(words)
 
 

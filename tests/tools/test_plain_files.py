@@ -12,8 +12,8 @@ import samples
 from overlapbench.cli import compare
 from overlapbench.output import ResultError
 from overlapbench.reading import source
-from overlapbench.reading.launch import Launch, parse_launch
 from overlapbench.reading.plain import MEDIAN_ERROR
+from overlapbench.reading.program_run import ProgramRun, parse_program_run
 from overlapbench.reading.source import load
 from samples import Json
 
@@ -48,12 +48,12 @@ FIT: list[Json] = [
 ]
 
 
-def read(*rows: Json) -> Launch:
-    return parse_launch("plain.json", json.dumps({"context": {}, "benchmarks": rows}))
+def read(*rows: Json) -> ProgramRun:
+    return parse_program_run("plain.json", json.dumps({"context": {}, "benchmarks": rows}))
 
 
-def times_ns(launch: Launch) -> dict[str, object]:
-    return {name: pytest.approx(1e6 * launch.time_ms(name)) for name in launch.names}
+def times_ns(run: ProgramRun) -> dict[str, object]:
+    return {name: pytest.approx(1e6 * run.time_ms(name)) for name in run.names}
 
 
 def test_an_entry_without_a_run_name_has_its_name() -> None:
@@ -68,9 +68,9 @@ def test_entries_of_one_name_are_its_repetitions() -> None:
         "time_unit": "ns",
     }
     for form in ({}, told, told | {"family_index": 1}):
-        launch = read(*(entry("BM_A", time, **form) for time in (1.0, 9.0, 2.0)))
-        assert times_ns(launch) == {"BM_A": 2}
-        assert launch.repetitions == [3]
+        run = read(*(entry("BM_A", time, **form) for time in (1.0, 9.0, 2.0)))
+        assert times_ns(run) == {"BM_A": 2}
+        assert run.repetitions == [3]
 
 
 def test_complexity_rows_are_no_benchmarks() -> None:
@@ -83,46 +83,46 @@ def test_aggregates_beside_their_repetitions_are_left_out() -> None:
 
 
 def test_a_median_stands_for_the_repetitions_that_are_not_there() -> None:
-    launch = read(*aggregates("BM_A", 50.0, 60.0), entry("BM_B"))
-    assert times_ns(launch) == {"BM_A": 60, "BM_B": 8}
-    assert launch.errors[0] == pytest.approx(MEDIAN_ERROR * 0.04 / math.sqrt(16))
-    assert launch.problems == ["", ""]
+    run = read(*aggregates("BM_A", 50.0, 60.0), entry("BM_B"))
+    assert times_ns(run) == {"BM_A": 60, "BM_B": 8}
+    assert run.errors[0] == pytest.approx(MEDIAN_ERROR * 0.04 / math.sqrt(16))
+    assert run.problems == ["", ""]
 
 
 def test_without_a_median_the_mean_does() -> None:
     mean, _, deviation, *_ = aggregates("BM_A", 50.0, 60.0)
-    launch = read(deviation, mean)
-    assert times_ns(launch) == {"BM_A": 50}
-    assert launch.errors[0] == pytest.approx(0.04 * 60 / 50 / math.sqrt(16))
+    run = read(deviation, mean)
+    assert times_ns(run) == {"BM_A": 50}
+    assert run.errors[0] == pytest.approx(0.04 * 60 / 50 / math.sqrt(16))
     assert math.isnan(read(mean).errors[0])
 
 
 def test_medians_of_one_name_are_its_repetitions() -> None:
-    launch = read(*aggregates("BM_A", 1.0, 2.0), *aggregates("BM_A", 1.0, 4.0))
-    assert times_ns(launch) == {"BM_A": 3}
-    assert launch.repetitions == [2]
+    run = read(*aggregates("BM_A", 1.0, 2.0), *aggregates("BM_A", 1.0, 4.0))
+    assert times_ns(run) == {"BM_A": 3}
+    assert run.repetitions == [2]
 
 
 def test_old_aggregates_are_known_by_their_names() -> None:
     old = [entry(f"BM_A_{kind}", time) for kind, time in (("mean", 5.0), ("median", 6.0))]
-    launch = read(*old, entry("BM_A_stddev", 0.6), entry("BM_mean"))
-    assert times_ns(launch) == {"BM_A": 6, "BM_mean": 8}
-    assert launch.errors[0] == pytest.approx(MEDIAN_ERROR * 0.1 / math.sqrt(10))
+    run = read(*old, entry("BM_A_stddev", 0.6), entry("BM_mean"))
+    assert times_ns(run) == {"BM_A": 6, "BM_mean": 8}
+    assert run.errors[0] == pytest.approx(MEDIAN_ERROR * 0.1 / math.sqrt(10))
 
 
 def test_other_aggregates_are_no_figures() -> None:
     for row in (aggregate("BM_A", "max", 9.0), entry("BM_A", run_type="aggregate")):
-        launch = read(row)
-        assert math.isnan(launch.time_ms("BM_A"))
-        assert launch.problems == ["only aggregates are in the file"]
+        run = read(row)
+        assert math.isnan(run.time_ms("BM_A"))
+        assert run.problems == ["only aggregates are in the file"]
 
 
 @pytest.mark.parametrize("time", [0, 0.0, -1.0, math.nan, math.inf, 1e-320, 10**400])
 def test_a_time_that_is_none_is_its_rows_problem(time: float) -> None:
-    launch = read(entry("BM_A", time), entry("BM_B"))
-    assert launch.problems[0].startswith("invalid: a time of ")
-    assert launch.problems[1] == ""
-    assert math.isnan(launch.time_ms("BM_A"))
+    run = read(entry("BM_A", time), entry("BM_B"))
+    assert run.problems[0].startswith("invalid: a time of ")
+    assert run.problems[1] == ""
+    assert math.isnan(run.time_ms("BM_A"))
     assert math.isnan(read(aggregate("BM_A", "median", time)).time_ms("BM_A"))
 
 
@@ -191,7 +191,7 @@ def test_text_is_read_in_the_encodings_of_json(encoding: str, end: str, tmp_path
     text = TEXT.encode().decode("unicode_escape").replace("\n", end)
     path = tmp_path / "plain.json"
     path.write_bytes(text.encode(encoding))
-    assert parse_launch(str(path), load(str(path))).names == ("BM_µs",)
+    assert parse_program_run(str(path), load(str(path))).names == ("BM_µs",)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_other_data_is_refused(data: bytes, complaint: str, tmp_path: Path) -> N
     path = tmp_path / "plain.json"
     path.write_bytes(data)
     with pytest.raises(ResultError) as refused:
-        parse_launch(str(path), load(str(path)))
+        parse_program_run(str(path), load(str(path)))
     assert str(refused.value).startswith(f"{path}: {complaint}")
 
 

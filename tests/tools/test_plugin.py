@@ -30,7 +30,7 @@ def config(tmp_path: Path) -> Config:
     return make
 
 
-def launches(folder: Path, *numbers: int) -> list[Path]:
+def runs(folder: Path, *numbers: int) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for number in numbers:
         (folder / f"{number}.json").write_text("{}")
@@ -144,21 +144,19 @@ def test_the_flag_decides_about_noisy_tests_before_the_project(
     assert pytest_plugin._make_plan(config(**flags)).fails_noisy is fails
 
 
-def test_a_launch_is_saved_beside_the_others_and_in_the_file(
-    config: Config, tmp_path: Path
-) -> None:
+def test_a_run_is_saved_beside_the_others_and_in_the_file(config: Config, tmp_path: Path) -> None:
     out = tmp_path / "rows.json"
     first = config(out=out, save="new")
     pytest_plugin.pytest_configure(first)
     folder = tmp_path / ".overlapbench/new"
     assert pytest_plugin._plan(first).outputs == [out, folder / "1.json"]
-    launches(folder, 1, 2)
+    runs(folder, 1, 2)
     assert pytest_plugin._make_plan(config(save="new")).outputs == [folder / "3.json"]
 
 
 def test_the_project_says_where_baselines_are(config: Config, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.overlapbench]\nstorage = "kept/here"\n')
-    saved = launches(tmp_path / "kept/here/main", 2, 1)
+    saved = runs(tmp_path / "kept/here/main", 2, 1)
     plan = pytest_plugin._make_plan(config(compare="main"))
     assert plan.baseline == saved[::-1]
     (output,) = plan.outputs
@@ -179,7 +177,7 @@ def test_the_project_says_where_baselines_are(config: Config, tmp_path: Path) ->
         ({"save": "a", "compare": "a"}, "a cannot be compared with itself"),
         (
             {"compare": "no"},
-            "TMP/.overlapbench/no has no launch: --overlapbench-save=no makes one",
+            "TMP/.overlapbench/no has no run: --overlapbench-save=no makes one",
         ),
         ({"out": Path("/dev/null/x.json")}, "/dev/null/x.json: "),
     ],
@@ -243,13 +241,13 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("saves", [False, True])
-def test_the_launch_or_all_that_are_saved_are_compared(
+def test_the_run_or_all_that_are_saved_are_compared(
     config: Config, tmp_path: Path, compared: SimpleNamespace, saves: bool
 ) -> None:
-    base = launches(tmp_path / ".overlapbench/main", 1, 2)
+    base = runs(tmp_path / ".overlapbench/main", 1, 2)
     out = tmp_path / "out/rows.json"
     out.parent.mkdir()
-    new = launches(tmp_path / ".overlapbench/new", 1)
+    new = runs(tmp_path / ".overlapbench/new", 1)
     one = config(compare="main", out=out, save="new" if saves else None)
     plan = pytest_plugin._plan(one)
     session: Any = SimpleNamespace(config=one, exitstatus=0)
@@ -287,7 +285,7 @@ def test_a_slower_row_fails_the_session_if_it_is_asked_to(
     before: int,
     after: int,
 ) -> None:
-    launches(tmp_path / ".overlapbench/main", 1)
+    runs(tmp_path / ".overlapbench/main", 1)
     out = tmp_path / "rows.json"
     one = config(compare="main", out=out, when_noisy=noisy, compare_fail=fails)
     pytest_plugin.pytest_configure(one)
@@ -316,7 +314,7 @@ def test_the_comparison_is_shown_under_its_baseline(config: Config, tmp_path: Pa
         section=lambda title: shown.append(("section", title)), write=shown.append
     )
     folder = tmp_path / ".overlapbench/main"
-    launches(folder, 1)
+    runs(folder, 1)
     one = config(compare="main", out=tmp_path / "rows.json")
     pytest_plugin.pytest_terminal_summary(reporter, one)
     plan = pytest_plugin._plan(one)

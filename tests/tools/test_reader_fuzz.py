@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import samples
 from growth import read as read_resources
 from overlapbench.output import ResultError
-from overlapbench.reading.launch import read_launches
+from overlapbench.reading.program_run import read_program_runs
 from overlapbench.reading.result import read_results
 
 VALID = samples.document(
@@ -43,7 +43,7 @@ RESOURCES = b"seconds,benchmark,groups,resident_bytes,threads\n0.5,,0,1e6,4\n1.5
 Reader = Callable[[Path], object]
 READERS: dict[str, Reader] = {
     "result": lambda path: read_results([str(path)]),
-    "launch": lambda path: read_launches([str(path)]),
+    "run": lambda path: read_program_runs([str(path)]),
 }
 # Values that JSON can contain in wrong places, and numbers and texts that have broken readers.
 STRANGE: list[Any] = [

@@ -11,8 +11,8 @@ import pytest
 import samples
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import Better, Counter, Range, stored_table
-from overlapbench.reading.launch import parse_launch, surroundings
 from overlapbench.reading.names import BenchmarkName, family_of, spell_sizes
+from overlapbench.reading.program_run import parse_program_run, surroundings
 from overlapbench.reading.project import read_defaults
 from overlapbench.reading.result import parse_result, read_results
 from overlapbench.reading.rows import Figure, Inconclusive, Row, State, html_table, sum_up
@@ -386,8 +386,8 @@ def test_repetitions_have_the_worst_state_and_the_median(
 
 def test_a_failed_repetition_makes_the_row_invalid_with_its_reason() -> None:
     runs = [row(State.ERROR, "it broke", math.nan), row(), row()]
-    summed = sum_up(runs, "launches")
-    assert (summed.state, summed.reason) == (State.INVALID, "1 of 3 launches: it broke")
+    summed = sum_up(runs, "runs")
+    assert (summed.state, summed.reason) == (State.INVALID, "1 of 3 runs: it broke")
 
 
 # ---- a plain file
@@ -395,9 +395,9 @@ def test_a_failed_repetition_makes_the_row_invalid_with_its_reason() -> None:
 
 def test_a_time_that_is_none_keeps_its_unit() -> None:
     entry = {"name": "BM_A", "real_time": 0, "time_unit": "us"}
-    launch = parse_launch("plain.json", json.dumps({"context": {}, "benchmarks": [entry]}))
-    assert launch.units == ["us"]
-    assert launch.problems == ["invalid: a time of 0 us is no measurement"]
+    run = parse_program_run("plain.json", json.dumps({"context": {}, "benchmarks": [entry]}))
+    assert run.units == ["us"]
+    assert run.problems == ["invalid: a time of 0 us is no measurement"]
 
 
 @pytest.mark.parametrize(("count", "known"), [(1, True), (4, True), (0, False), (None, False)])
@@ -407,10 +407,10 @@ def test_the_error_of_a_median_is_that_of_its_repetitions(count: object, known: 
         told | {"name": f"BM_A_{kind}", "aggregate_name": kind, "real_time": time}
         for kind, time in (("median", 2.0), ("stddev", 0.1))
     ]
-    launch = parse_launch("plain.json", json.dumps({"context": {}, "benchmarks": entries}))
-    assert launch.time_ms("BM_A") == 2.0
+    run = parse_program_run("plain.json", json.dumps({"context": {}, "benchmarks": entries}))
+    assert run.time_ms("BM_A") == 2.0
     expected = 1.2533 * 0.1 / 2.0 / math.sqrt(count) if isinstance(count, int) and count else 0
-    assert launch.errors[0] == pytest.approx(expected if known else math.nan, nan_ok=True)
+    assert run.errors[0] == pytest.approx(expected if known else math.nan, nan_ok=True)
 
 
 def test_rows_of_several_files_share_one_table(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import launches
+import made_runs
 import samples
 from overlapbench.cli import report
 from overlapbench.judge.findings import Verdict
@@ -26,13 +26,13 @@ from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
 from overlapbench.reading.counters import stored_table
-from overlapbench.reading.launch import read_launches
 from overlapbench.reading.names import family_of
+from overlapbench.reading.program_run import read_program_runs
 from overlapbench.reading.result import parse_result
 from overlapbench.view.chart import CHARTS
 from overlapbench.view.charts.finish import KNEE_MEANING
 from overlapbench.view.page import inserted, render_page, vega_libraries
-from overlapbench.view.report.runs import LARGEST_ROWS, merge_launches, read_runs
+from overlapbench.view.report.runs import LARGEST_ROWS, merge_repeated, read_runs
 from overlapbench.view.report.tables import figure, measured
 from overlapbench.view.vega import VERSION
 
@@ -302,7 +302,7 @@ def test_libraries_cannot_end_their_element(monkeypatch: pytest.MonkeyPatch) -> 
     assert asked == [("window.vegaEmbed = vegaEmbed;", VERSION)]
 
 
-def test_launches_of_one_run_are_shown_by_their_medians(tmp_path: Path) -> None:
+def test_repeated_runs_are_shown_by_their_medians(tmp_path: Path) -> None:
     documents = [
         samples.document([samples.row(COMM, real_time=time, busbw_GBps=100 * time)], date=str(time))
         for time in (3.0, 1.0, 2.0)
@@ -310,7 +310,7 @@ def test_launches_of_one_run_are_shown_by_their_medians(tmp_path: Path) -> None:
     page = page_of(tmp_path, *documents)
     assert page.values("tr", "id") == [COMM]
     assert page.figures(COMM)[1:] == ["2", "200"]
-    assert "medians of 3 launches" in page.html
+    assert "medians of 3 runs" in page.html
 
 
 @pytest.mark.parametrize(
@@ -323,15 +323,15 @@ def test_other_builds_and_other_benchmarks_are_other_runs(
     other = samples.document([samples.row(name, busbw_GBps=2.0)], **context)
     paths = [str(samples.write(tmp_path / f"{x}.json", d)) for x, d in (("a", one), ("b", other))]
     runs, _ = read_runs(paths, compared=False)
-    assert [run.result.label for run in merge_launches(runs)] == ["a", "b"]
+    assert [run.result.label for run in merge_repeated(runs)] == ["a", "b"]
 
 
-def test_a_launch_that_failed_spoils_the_row_and_not_the_median(tmp_path: Path) -> None:
+def test_a_run_that_failed_spoils_the_row_and_not_the_median(tmp_path: Path) -> None:
     good = samples.document([samples.row(COMM, real_time=2.0)])
     bad = samples.document([samples.row(COMM, error_occurred=True, error_message="no peer")])
     page = page_of(tmp_path, good, bad)
     assert page.figures(COMM)[1:] == ["2"]
-    assert "1 of 2 launches: no peer" in page.figures(COMM)[0]
+    assert "1 of 2 runs: no peer" in page.figures(COMM)[0]
 
 
 def test_rows_of_one_name_in_two_runs_have_two_anchors(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_caveats_about_the_figures_are_announced(tmp_path: Path) -> None:
     assert "run0 (backend: host)" in page.figures(COMM)[1]
 
 
-def test_a_launch_not_to_be_trusted_is_announced_though_others_are_good(tmp_path: Path) -> None:
+def test_a_run_not_to_be_trusted_is_announced_though_others_are_good(tmp_path: Path) -> None:
     good = samples.document([samples.row(COMM)], self_test="passed: slowdown 1.00 of 1.00")
     bad = samples.document(
         [samples.row(COMM)], self_test="failed: slowdown 1.39 of 1.00", busy="no"
@@ -374,13 +374,13 @@ def test_the_context_separates_differences_from_common_fields(tmp_path: Path) ->
 
 
 def test_verdicts_are_those_of_the_comparison(tmp_path: Path) -> None:
-    slower = {launches.NAMES[0]: 1.2, launches.NAMES[1]: 0.8}
-    base = launches.write_side(tmp_path, "base", launches.side(5, seed=1))
-    new = launches.write_side(tmp_path, "new", launches.side(5, seed=2, slower=slower))
+    slower = {made_runs.NAMES[0]: 1.2, made_runs.NAMES[1]: 0.8}
+    base = made_runs.write_side(tmp_path, "base", made_runs.side(5, seed=1))
+    new = made_runs.write_side(tmp_path, "new", made_runs.side(5, seed=2, slower=slower))
     out = tmp_path / "report.html"
     assert run(*new, "--base", str(tmp_path / "base*.json"), "-o", out) == 0
     page = Page(out.read_text(encoding="utf-8"))
-    before, now = (Side.collect("x", read_launches(files)) for files in (base, new))
+    before, now = (Side.collect("x", read_program_runs(files)) for files in (base, new))
     for row in compare_sides(before, now, Floors()).rows:
         assert page.figures(row.name)[1] == row.verdict.value
         listed = (
@@ -388,9 +388,9 @@ def test_verdicts_are_those_of_the_comparison(tmp_path: Path) -> None:
             in page.html.split('id="changes"')[1].split("</section>")[0]
         )
         assert listed == (row.verdict is not Verdict.SAME)
-    assert page.figures(launches.NAMES[0])[1] == "slower"
-    assert page.figures(launches.NAMES[1])[1] == "faster"
-    change = float(page.figures(launches.NAMES[0])[2].removesuffix(" %"))
+    assert page.figures(made_runs.NAMES[0])[1] == "slower"
+    assert page.figures(made_runs.NAMES[1])[1] == "faster"
+    change = float(page.figures(made_runs.NAMES[0])[2].removesuffix(" %"))
     assert change == pytest.approx(20, abs=1.5)
 
 
@@ -402,7 +402,7 @@ def test_rows_missing_from_the_new_results_are_listed_without_a_link(tmp_path: P
     changes = page.html.split('id="changes"')[1].split("</section>")[0]
     assert "not in the new results" in changes
     assert gone not in page.values("tr", "id")
-    assert "one launch per side: 5 per side detect smaller changes" in changes
+    assert "one run per side: 5 per side detect smaller changes" in changes
 
 
 def test_without_traces_there_are_no_timelines(full: Page) -> None:

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import simulate_compare
-from simulate_compare import LAUNCHES, MACHINES, NOISY, QUIET, Machine, Outcome, simulate
+from simulate_compare import MACHINES, NOISY, QUIET, RUNS, Machine, Outcome, simulate
 
 KEPT = Outcome(
     "quiet", 5, 0.004, 0.0, 0.99, 1.0, (0.5, 0.999, 1.0, 1.0), powers=(0.8, 0.95), missed=0.0
@@ -13,7 +13,7 @@ KEPT = Outcome(
 
 
 def test_a_small_simulation_finds_changes_and_few_false_alarms() -> None:
-    outcome = simulate(QUIET, launches=5, trials=20, seed=3)
+    outcome = simulate(QUIET, runs=5, trials=20, seed=3)
     assert outcome.regressions == 0
     assert outcome.hold >= 0.95
     assert outcome.same > 0.99
@@ -21,23 +21,23 @@ def test_a_small_simulation_finds_changes_and_few_false_alarms() -> None:
 
 
 def test_more_noise_decides_less_but_calls_nothing_the_same_that_is_not() -> None:
-    outcome = simulate(NOISY, launches=1, trials=10, seed=3)
+    outcome = simulate(NOISY, runs=1, trials=10, seed=3)
     assert outcome.regressions == 0
     assert outcome.found[1] < 0.2
     assert outcome.same < 0.2
     assert outcome.missed == 0
 
 
-@pytest.mark.parametrize(("machine", "launches"), [(QUIET, 5), (NOISY, 3), (NOISY, 5)])
-def test_a_change_is_found_as_often_as_is_said(machine: Machine, launches: int) -> None:
+@pytest.mark.parametrize(("machine", "runs"), [(QUIET, 5), (NOISY, 3), (NOISY, 5)])
+def test_a_change_is_found_as_often_as_is_said(machine: Machine, runs: int) -> None:
     """Not the critical value, which is found in half of all cases."""
-    outcome = simulate(machine, launches, trials=60, seed=4)
+    outcome = simulate(machine, runs, trials=60, seed=4)
     assert 0.78 <= outcome.powers[0] <= 0.91
     assert 0.935 <= outcome.powers[1] <= 0.995
 
 
 def test_a_change_as_large_as_the_limit_is_not_called_the_same() -> None:
-    outcome = simulate(NOISY, launches=5, trials=30, seed=5)
+    outcome = simulate(NOISY, runs=5, trials=30, seed=5)
     assert outcome.same > 0.9
     assert outcome.missed <= 0.002
 
@@ -70,7 +70,7 @@ def test_a_broken_promise_is_named_and_fails(
     captured = capsys.readouterr()
     assert complaint in captured.err
     assert captured.out.endswith("1 trials of 300 benchmarks for each row; seed 1.\n")
-    assert len(captured.out.splitlines()) == 2 + len(MACHINES) * len(LAUNCHES) + 2
+    assert len(captured.out.splitlines()) == 2 + len(MACHINES) * len(RUNS) + 2
 
 
 def test_kept_promises_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-import launches
+import made_runs
 import samples
 import simulated_bench
 from overlapbench.cli import tune
 from overlapbench.output import ResultError
-from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.reading.program_run import ProgramRun, parse_program_run
 from overlapbench.tune.advice import advise
 from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes
 from overlapbench.tune.study import Gain, compare_rows
@@ -41,7 +41,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str | Path, program: str = PROGRAM) -> int:
-    return tune.main(["--command", program, "--launches", "3", *map(str, arguments)])
+    return tune.main(["--command", program, "--runs", "3", *map(str, arguments)])
 
 
 def test_the_best_is_found_confirmed_and_explained(
@@ -69,8 +69,8 @@ def test_the_best_is_found_confirmed_and_explained(
     assert pair["best"]["command"] in captured.out
     assert "--no-build" not in captured.out
     assert captured.out.startswith(f"{NAME}\n  default ")
-    assert "launch 6 of 6: best, about " in captured.err
-    assert captured.err.count("launch ") == 6
+    assert "run 6 of 6: best, about " in captured.err
+    assert captured.err.count("run ") == 6
     assert not any(temporary.iterdir())
 
 
@@ -115,12 +115,12 @@ def test_a_budget_of_time_ends_the_search(tmp_path: Path) -> None:
     assert pair["verdict"].startswith("the time budget is over")
 
 
-def test_without_launches_nothing_is_confirmed_and_nothing_claimed(
+def test_without_runs_nothing_is_confirmed_and_nothing_claimed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run("A+B", "--launches=0") == 0
+    assert run("A+B", "--runs=0") == 0
     printed = capsys.readouterr().out
-    assert "not confirmed: with --launches 0, none is claimed; " in printed
+    assert "not confirmed: with --runs 0, none is claimed; " in printed
     assert "saves" not in printed
     assert "again" not in printed
 
@@ -152,8 +152,8 @@ def test_a_program_that_fails_loses_nothing_that_is_known(
         (["A+B", "--odd"], "--odd: not a flag of the tuner; put flags of the program after --"),
         (["A+B/bytes"], "'bytes' is not axis:value; write for example"),
         (
-            ["A+B", "--launches=2"],
-            "--launches: at least 3 per side, or noise decides (0: confirm nothing)",
+            ["A+B", "--runs=2"],
+            "--runs: at least 3 per side, or noise decides (0: confirm nothing)",
         ),
         (["A+B", "--", "--axis=n=1"], "--axis=n=1: the tuner sets it; write axes as A+B/"),
         (["A+B", "--output", "/dev/null/x.json"], "/dev/null/x.json: cannot be written: "),
@@ -213,28 +213,28 @@ def read(path: Path) -> str:
         return ""
 
 
-def launch_of(name: str, number: int, ms: float, valid: float = 1.0) -> Launch:
+def run_of(name: str, number: int, ms: float, valid: float = 1.0) -> ProgramRun:
     document = samples.document([samples.row(name, real_time=ms, valid=valid)])
-    return parse_launch(f"{name}-{number}", json.dumps(document))
+    return parse_program_run(f"{name}-{number}", json.dumps(document))
 
 
-def sides(base: Sequence[float], new: Sequence[float]) -> tuple[list[Launch], list[Launch]]:
-    names = launches.NAMES
+def sides(base: Sequence[float], new: Sequence[float]) -> tuple[list[ProgramRun], list[ProgramRun]]:
+    names = made_runs.NAMES
     return (
-        [launch_of(names[0], i, ms) for i, ms in enumerate(base)],
-        [launch_of(names[1], i, ms) for i, ms in enumerate(new)],
+        [run_of(names[0], i, ms) for i, ms in enumerate(base)],
+        [run_of(names[1], i, ms) for i, ms in enumerate(new)],
     )
 
 
 def test_a_gain_is_certain_when_its_interval_is_above_zero() -> None:
-    gain = compare_rows(*sides((2.0, 2.01, 1.99), (1.0, 1.01, 0.99)), launches.NAMES[0])
+    gain = compare_rows(*sides((2.0, 2.01, 1.99), (1.0, 1.01, 0.99)), made_runs.NAMES[0])
     assert gain.certain
     assert gain.share == pytest.approx(0.5, abs=0.005)
     assert 0.48 < gain.low < gain.share < gain.high < 0.52
-    worse = compare_rows(*sides((1.0, 1.01, 0.99), (2.0, 2.01, 1.99)), launches.NAMES[0])
+    worse = compare_rows(*sides((1.0, 1.01, 0.99), (2.0, 2.01, 1.99)), made_runs.NAMES[0])
     assert not worse.certain
     assert worse.high < 0
-    same = compare_rows(*sides((1.0, 1.05, 0.95), (1.0, 0.94, 1.04)), launches.NAMES[0])
+    same = compare_rows(*sides((1.0, 1.05, 0.95), (1.0, 0.94, 1.04)), made_runs.NAMES[0])
     assert not same.certain
     assert same.low < 0 < same.high
 
@@ -246,21 +246,21 @@ def test_the_interval_holds_the_truth_95_times_in_100() -> None:
     held = 0
     for _ in range(400):
         base, new = np.exp(0.01 * random.normal(size=(2, 4)))
-        gain = compare_rows(*sides(base.tolist(), (0.8 * new).tolist()), launches.NAMES[0])
+        gain = compare_rows(*sides(base.tolist(), (0.8 * new).tolist()), made_runs.NAMES[0])
         held += gain.low <= 0.2 <= gain.high
     assert 0.92 <= held / 400 <= 0.98
 
 
 def test_an_invalid_row_confirms_nothing() -> None:
     default, best = sides((1.0, 1.0, 1.0), (0.5, 0.5, 0.5))
-    best[1] = launch_of(launches.NAMES[1], 1, 0.5, valid=0.0)
-    with pytest.raises(ResultError, match="not confirmed: 1 of 3 launches"):
-        compare_rows(default, best, launches.NAMES[0])
+    best[1] = run_of(made_runs.NAMES[1], 1, 0.5, valid=0.0)
+    with pytest.raises(ResultError, match="not confirmed: 1 of 3 runs"):
+        compare_rows(default, best, made_runs.NAMES[0])
 
 
 def test_the_interval_of_a_gain_is_students_for_one_figure() -> None:
     times = [math.exp(log) for log in (-0.01, 0.0, 0.01)]
-    gain = compare_rows(*sides(times, [0.5 * ms for ms in times]), launches.NAMES[0])
+    gain = compare_rows(*sides(times, [0.5 * ms for ms in times]), made_runs.NAMES[0])
     half = 0.01 * math.sqrt(2 / 3) * stats.t.isf(0.025, 4)
     assert (gain.default_ms, gain.best_ms, gain.share) == pytest.approx((1.0, 0.5, 0.5))
     ends = 1 - 0.5 * math.exp(half), 1 - 0.5 * math.exp(-half)
@@ -269,7 +269,7 @@ def test_the_interval_of_a_gain_is_students_for_one_figure() -> None:
 
 @pytest.mark.parametrize(("low", "certain"), [(-0.01, False), (0.0, False), (0.01, True)])
 def test_a_gain_that_may_be_none_is_not_certain(low: float, certain: bool) -> None:
-    assert Gain(1.0, 0.9, 0.1, low, 0.2, launches=3).certain == certain
+    assert Gain(1.0, 0.9, 0.1, low, 0.2, runs=3).certain == certain
 
 
 def test_settings_become_variables_and_fields() -> None:

@@ -12,8 +12,8 @@ import pytest
 import samples
 from overlapbench.cli import tune as command_line
 from overlapbench.output import ResultError
-from overlapbench.reading.launch import Launch, parse_launch
 from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.program_run import ProgramRun, parse_program_run
 from overlapbench.tune.advice import advise, command_of
 from overlapbench.tune.machine import Machine
 from overlapbench.tune.report import json_of, text_of, verdict_of
@@ -44,7 +44,7 @@ class FakeRunner:
         self.asked.append(tuple(flags))
         return self.answers[flags[-1]]
 
-    def launch(self, side: str, number: int, names: str) -> Launch:
+    def run(self, side: str, number: int, names: str) -> ProgramRun:
         self.asked.append((side, str(number), names, *self.flags))
         if self.refusal:
             raise ResultError(self.refusal)
@@ -61,7 +61,7 @@ class FakeRunner:
         text = json.dumps(samples.document(rows, device="GPU", hosts="not shown"))
         source = f"{side}-{number}.json"
         self.files[source] = text.encode()
-        return parse_launch(source, text)
+        return parse_program_run(source, text)
 
 
 NAMES = {
@@ -78,7 +78,7 @@ WISH = Wish("A+B", {"bytes": "1M", "connections": "8"})
 
 def made(runner: FakeRunner | None = None, **about: Any) -> Study:
     machine = Machine(runner or FakeRunner(), 100)  # type: ignore[arg-type]
-    known: dict[str, Any] = {"launches": 3, "say": lambda _line: None} | about
+    known: dict[str, Any] = {"runs": 3, "say": lambda _line: None} | about
     return Study(machine, WISH, BenchmarkName.parse(ROW), CONTEXT, GRID, **known)
 
 
@@ -99,9 +99,7 @@ def raced(**about: Any) -> Study:
 
 GAIN = Gain(2.0, 1.6, 0.2, 0.15, 0.25, 3)
 FOUND = raced(choice=BEST, gain=GAIN)
-SAVES = (
-    "saves 20.0 % of the time (15.0 % to 25.0 %; 95 % interval, 3 launches a side), speed-up 1.25"
-)
+SAVES = "saves 20.0 % of the time (15.0 % to 25.0 %; 95 % interval, 3 runs a side), speed-up 1.25"
 
 
 # ---- the outcome
@@ -162,7 +160,7 @@ GRIDDED = [
         (
             {"gain": replace(GAIN, low=-0.01), "choice": BEST},
             "no setting beats the default on this machine: the best saves 20.0 % (-1.0 % to 25.0 %;"
-            " 95 % interval, 3 launches a side); 4 of 4 settings were tried",
+            " 95 % interval, 3 runs a side); 4 of 4 settings were tried",
         ),
         ({"gain": GAIN, "problem": "it broke"}, "it broke; 4 of 4 settings were tried"),
         ({}, "not finished; 4 of 4 settings were tried"),
@@ -175,8 +173,8 @@ GRIDDED = [
             "not confirmed: the search ended early; 4 of 4 settings were tried",
         ),
         (
-            {"choice": BEST, "launches": 0},
-            "not confirmed: with --launches 0, none is claimed; 4 of 4 settings were tried",
+            {"choice": BEST, "runs": 0},
+            "not confirmed: with --runs 0, none is claimed; 4 of 4 settings were tried",
         ),
     ],
 )
@@ -298,7 +296,7 @@ def test_a_command_is_quoted_for_a_shell() -> None:
     assert advise({}) == advise({"unknown": "1"})
 
 
-# ---- what is launched
+# ---- what is run
 
 
 def test_the_machine_is_asked_for_rows_and_settings() -> None:
@@ -348,7 +346,7 @@ def test_points_are_measured_in_one_process() -> None:
         *("--budget_ms=200", "--no-self-test", "--precision=0"),
     ]
     assert runner.files == {}  # they would fill the memory
-    machine.launch(WISH, GRID, BEST)
+    machine.run(WISH, GRID, BEST)
     side, number, names, *flags = runner.asked[-1]
     assert (number, flags[-3:]) == (
         "2",
@@ -415,16 +413,16 @@ def test_a_study_searches_and_confirms_in_turn(clock: list[float]) -> None:
     study.run()
     assert (study.choice, study.best, study.problem) == (BEST, BEST, "")
     assert study.gain is not None
-    assert (study.gain.default_ms, study.gain.best_ms, study.gain.launches) == (2.0, 1.0, 3)
+    assert (study.gain.default_ms, study.gain.best_ms, study.gain.runs) == (2.0, 1.0, 3)
     assert study.gain.share == pytest.approx(0.5)
-    assert study.launch_s == 2.0
-    launched = [name for _, _, name, *_ in runner.asked[-6:]]
+    assert study.run_s == 2.0
+    run = [name for _, _, name, *_ in runner.asked[-6:]]
     order = [ROW, NAMES[BEST], NAMES[BEST], ROW, ROW, NAMES[BEST]]
-    assert launched == [f"^({name})$".replace("+", r"\+") for name in order]
+    assert run == [f"^({name})$".replace("+", r"\+") for name in order]
     told = [line for line in said if line.startswith("confirming")]
-    assert told[0] == "confirming: launch 1 of 6: default, about 18 s left"
+    assert told[0] == "confirming: run 1 of 6: default, about 18 s left"
     assert told[1:] == [
-        f"confirming: launch {i} of 6: {what}, about {2 * (7 - i)} s left"
+        f"confirming: run {i} of 6: {what}, about {2 * (7 - i)} s left"
         for i, what in zip(range(2, 7), ("best", "best", "default", "default", "best"), strict=True)
     ]
     assert not said[0].endswith("left at most")
@@ -435,25 +433,25 @@ def test_what_is_left_is_estimated_from_what_was_spent() -> None:
     study = made()
     assert study.race.limit == 8
     assert study.remaining_s() == 8 * 1.0 + 6 * 3.0
-    study.race.spent, study.spent_s, study.launch_s = 2, 5.0, 4.0
+    study.race.spent, study.spent_s, study.run_s = 2, 5.0, 4.0
     assert study.remaining_s() == 6 * 2.5 + 6 * 4.0
 
 
 def test_a_search_ends_in_time_to_confirm(clock: list[float]) -> None:
     study = made()
-    study.deadline, clock[0] = 100.0, 79.9  # 18 s for the launches
+    study.deadline, clock[0] = 100.0, 79.9  # 18 s for the runs
     assert study._goes_on()
     clock[0] = 80.0
     assert not study._goes_on()
 
 
 @pytest.mark.parametrize(
-    ("choice", "launches", "confirmed"), [(BEST, 3, 1), (BEST, 0, 0), (DEFAULT, 3, 0)]
+    ("choice", "runs", "confirmed"), [(BEST, 3, 1), (BEST, 0, 0), (DEFAULT, 3, 0)]
 )
 def test_only_another_choice_is_confirmed(
-    choice: Any, launches: int, confirmed: int, monkeypatch: pytest.MonkeyPatch
+    choice: Any, runs: int, confirmed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = made(launches=launches)
+    study = made(runs=runs)
     asked: list[Any] = []
     monkeypatch.setattr(study.race, "run", lambda: choice)
     monkeypatch.setattr(study, "_confirm", asked.append)
@@ -514,7 +512,7 @@ def test_the_command_line_tunes_every_row_of_a_pair(
         "A+B",
         "--command",
         "my run",
-        "--launches",
+        "--runs",
         "3",
         "--unit-ms",
         "70",
@@ -529,7 +527,7 @@ def test_the_command_line_tunes_every_row_of_a_pair(
     assert first.startswith("tune: 2 to tune, 16 evaluations at most, about ")
     assert second == f"tune: 1 of 2: {ROW}, 2 settings"
     assert f"tune: 2 of 2: {ROW}/first:comm, 2 settings" in captured.err
-    assert "tune: A+B: confirming: launch 6 of 6: best" in captured.err
+    assert "tune: A+B: confirming: run 6 of 6: best" in captured.err
     document = json.loads(out.read_text())
     assert document["interrupted"] is False
     assert document["context"]["device"] == "GPU"
@@ -543,8 +541,8 @@ def test_the_command_line_tunes_every_row_of_a_pair(
         (["A+B", "A+B"], "A+B: this pair is given twice"),
         (["A+B", "C+D", "Overlap/A+B"], "Overlap/A+B: this pair is given twice"),
         (
-            ["A+B", "--launches", "2"],
-            "--launches: at least 3 per side, or noise decides (0: confirm nothing)",
+            ["A+B", "--runs", "2"],
+            "--runs: at least 3 per side, or noise decides (0: confirm nothing)",
         ),
         (["A+B", "--", "--axis=n=1"], "--axis=n=1: the tuner sets it; write axes as A+B/bytes:1M/"),
         (["A+B", "--", "--pair=x"], "--pair=x: the tuner sets it"),

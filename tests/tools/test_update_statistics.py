@@ -23,7 +23,7 @@ def test_the_simulated_comparisons_are_those_of_the_code() -> None:
     text = block(COMPARING.read_text(encoding="utf-8"), "comparisons")
     row = simulate_compare.row(simulate_compare.simulate(NOISY, 5, TRIALS, SEED))
     assert f"{row}\n" in text, "run dev/update_statistics.py"
-    rows = len(simulate_compare.MACHINES) * len(simulate_compare.LAUNCHES)
+    rows = len(simulate_compare.MACHINES) * len(simulate_compare.RUNS)
     assert len(text.splitlines()) == 2 + rows + 2
     assert text.endswith(f"{TRIALS} trials of 300 benchmarks for each row; seed {SEED}.\n")
 

@@ -69,7 +69,7 @@ def test_a_finding_as_relative_figures() -> None:
         ),
         (
             finding(0.1, reach=math.inf),
-            "time +10.0 %; the spread between launches is unknown: compare three or more per side",
+            "time +10.0 %; the spread between runs is unknown: compare three or more per side",
         ),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_doubt_on_either_side_and_too_few_guarded_rows_are_inconclusive() -> N
 def test_a_comparison_counts_and_averages() -> None:
     other = finding(1.0, metric="busbw_GBps", detectable=(0.5, 0.01))
     rows = row("A", finding(0.21), other), row("B", finding(0.0)), row("C", finding(0.0, reach=1.0))
-    found = compared(*rows, replace(rows[2], name="D", launches=(1, 0), findings=()))
+    found = compared(*rows, replace(rows[2], name="D", runs=(1, 0), findings=()))
     assert found.geometric_mean == pytest.approx(1.21 ** (1 / 3))
     assert found.matched == 3
     assert found.guarded == rows[:2]

@@ -107,7 +107,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def bash(script: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         ["bash", "-ec", script],
-        env=os.environ | {"LAUNCHES": "2", TIME_MS: "1"} | environment,
+        env=os.environ | {"RUNS": "2", TIME_MS: "1"} | environment,
         capture_output=True,
         text=True,
         timeout=120,
@@ -209,13 +209,11 @@ def test_a_baseline_that_cannot_be_read_is_replaced_where_that_is_accepted(
     assert watch(KEEP="true").returncode == 0
 
 
-@pytest.mark.parametrize("launches", ["x", "0", "-1", "1.5", "launches", "08"])
-def test_a_number_of_launches_that_is_none_is_refused_in_one_line(
-    launches: str, repository: Path
-) -> None:
-    done = watch(LAUNCHES=launches)
+@pytest.mark.parametrize("runs", ["x", "0", "-1", "1.5", "runs", "08"])
+def test_a_number_of_runs_that_is_none_is_refused_in_one_line(runs: str, repository: Path) -> None:
+    done = watch(RUNS=runs)
     assert done.returncode == 2
-    told = f"watch.sh: LAUNCHES: must be a number from 1 to 9999, not {launches}\n"
+    told = f"watch.sh: RUNS: must be a number from 1 to 9999, not {runs}\n"
     assert done.stderr == told
 
 
@@ -285,7 +283,7 @@ def of_github(branch: str) -> Iterator[str]:
     action, pull = loaded("action.yml"), branch != "main"
     keep = keeps(*(("pull_request", "refs/pull/7/merge") if pull else ("push", "refs/heads/main")))
     values = {f"inputs.{name}": entry["default"] for name, entry in action["inputs"].items()} | {
-        "inputs.launches": "3",
+        "inputs.runs": "3",
         keeping(): str(keep).lower(),
         "steps.branch.outputs.keep": str(keep).lower(),
         "github.token": "secret",
@@ -459,7 +457,7 @@ def test_a_kernel_that_got_slower_is_told_by_the_real_plugin(measuring: Path) ->
     base = commit("tests")
     assert run_job("action.yml", measuring, "main", "") == (0, "")
     tests = measuring / "tests/performance/test_overlap.py"
-    # So much that it is seen on a busy machine, where launches differ by half.
+    # So much that it is seen on a busy machine, where runs differ by half.
     tests.write_text(TESTS.replace("alone(sleep(2)", "alone(sleep(50)"))
     commit("tests")
     status, told = run_job("action.yml", measuring, "change", "")
@@ -470,7 +468,7 @@ def test_a_kernel_that_got_slower_is_told_by_the_real_plugin(measuring: Path) ->
     row = "Compute/TheKernel/test:tests.performance.test_overlap.test_the_kernel/n:1/"
     assert f"| **slower** | {row}" in comparison.replace("\\_", "_")  # as Markdown has it
     assert (measuring / "summary").read_text().endswith(comparison)
-    assert revisions(measuring / "state") == [base] * 3  # launches
+    assert revisions(measuring / "state") == [base] * 3  # runs
 
 
 def test_a_merge_request_does_not_replace_the_page(repository: Path) -> None:
@@ -498,5 +496,5 @@ def test_the_workflow_uses_the_action(repository: Path) -> None:
     assert step["with"].keys() <= action["inputs"].keys()
     saved = [step for step in action["runs"]["steps"] if "cache/save" in step.get("uses", "")]
     assert [step["if"] for step in saved] == ["always() && steps.branch.outputs.keep == 'true'"]
-    (measure,) = [step for step in action["runs"]["steps"] if step.get("env", {}).get("LAUNCHES")]
+    (measure,) = [step for step in action["runs"]["steps"] if step.get("env", {}).get("RUNS")]
     assert measure["env"]["KEEP"] == "${{ steps.branch.outputs.keep }}"

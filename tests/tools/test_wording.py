@@ -16,7 +16,7 @@ from overlapbench.reading.counters import Counter, stored_table
 TIME, RATE = (stored_table().counters[name] for name in ("time", "busbw_GBps"))
 FOUND = Finding(
     "time", TIME, base=2.0, new=2.2, change=math.log(1.1), reach=math.log(1.05), error=0.01,
-    freedom=8.0, floor=0.05, floor_reason="the spread of launches", detectable=(0.06, 0.07),
+    freedom=8.0, floor=0.05, floor_reason="the spread of runs", detectable=(0.06, 0.07),
     limit=0.1,
 )  # fmt: skip
 SAME = replace(FOUND, new=2.0, change=0.0, floor=0.02, detectable=(0.04, 0.09))
@@ -91,8 +91,8 @@ def row(name: str, *findings: Finding, reason: str = "") -> Row:
     return Row(name, findings[0].verdict, 0, reason, (5, 5), findings)
 
 
-def compared(*rows: Row, launches: int = 5, **about: object) -> Comparison:
-    sources = tuple(f"{i}.json" for i in range(launches))
+def compared(*rows: Row, runs: int = 5, **about: object) -> Comparison:
+    sources = tuple(f"{i}.json" for i in range(runs))
     side = Side(sources, {}, stored_table(), {}, {}, np.zeros((0, 0)), ())
     return Comparison(side, side, rows, (), **about)  # type: ignore[arg-type]
 
@@ -147,12 +147,12 @@ def test_a_row_is_named_once_and_has_a_line_without_findings() -> None:
             ],
         ),
         (
-            compared(Row("A", Verdict.NEW, 0, "", (0, 1)), launches=1),
+            compared(Row("A", Verdict.NEW, 0, "", (0, 1)), runs=1),
             [
                 "1 benchmark: 1 new",
                 "nothing matched: no benchmark is in both",
                 "guards 0 of 1 rows",
-                "one launch per side: 5 per side detect smaller changes",
+                "one run per side: 5 per side detect smaller changes",
             ],
         ),
     ],

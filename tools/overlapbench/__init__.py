@@ -12,7 +12,7 @@ output, packages, installation, grouping   files written whole; optional package
 
 statistics   intervals of figures, estimates of changes, lines, levels: pure functions on arrays
 reading      result files: the one reader, names, counters, and other formats
-judge        comparing two sides of launches, the gate, the history
+judge        comparing two sides of runs, the gate, the history
 traces       where the time of a step goes, from a profiler's trace
 measurement  measures callables as the suite measures its workloads; kernels for PyTorch's tensors;
              the fixture overlap_benchmark

@@ -5,8 +5,8 @@
     overlapbench compare --base 'a?.json' --new - --output diff.md <new.json
 
 A file is the output of `overlapbench run --benchmark_out=FILE`, or any JSON of Google Benchmark.
-Each file is one launch. With one launch per side, the decision uses the backend's recorded spread
-between launches; without a recording, nothing is decided. Five launches per side detect smaller
+Each file is one run. With one run per side, the decision uses the backend's recorded spread
+between runs; without a recording, nothing is decided. Five runs per side detect smaller
 changes. docs/comparing.md explains the decision.
 
 Exit status: 0 nothing is worse; 1 a regression; 2 bad usage, or an unreadable file; 3 inconclusive:
@@ -41,9 +41,9 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
-    add("files", nargs="*", metavar="BASE.json NEW.json", help="one launch per side; - is stdin")
-    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
-    add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="new launches")
+    add("files", nargs="*", metavar="BASE.json NEW.json", help="one run per side; - is stdin")
+    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base runs")
+    add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="new runs")
     add_judging(parser)
     add_outputs(parser)
     return parser

@@ -7,11 +7,11 @@
     overlapbench gate run --baseline baseline --candidate 'overlapbench run' \\
         --output gate.md
 
-- `run` launches base and candidate in turn, compares them, measures regressions again, and fails if
+- `run` runs base and candidate in turn, compares them, measures regressions again, and fails if
   one is confirmed.
-- `baseline` records launches for later.
+- `baseline` records runs for later.
 
-Arguments after -- go to every launch. A candidate must accept Google Benchmark's flags.
+Arguments after -- go to every run. A candidate must accept Google Benchmark's flags.
 docs/comparing.md explains the decision.
 
 Exit status of run: 0 if nothing is worse; 1 for a confirmed regression; 2 for bad usage or a
@@ -42,7 +42,7 @@ from overlapbench.judge.verdicts import OK
 from overlapbench.output import replace_files, require_folder
 
 # With 2, one of 20 gates of a build against itself failed on a GPU (docs/comparing.md).
-LEAST_LAUNCHES = 3
+LEAST_RUNS = 3
 
 
 @command
@@ -67,8 +67,8 @@ def _run(options: argparse.Namespace) -> int:
     commands = {CANDIDATE: options.candidate} | ({} if folder else {BASE: options.base})
     runner = make_runner(options, commands)
     comparison = Session(
-        runner.launch,
-        options.launches,
+        runner.run,
+        options.runs,
         read_floors(options.floors),
         options.across,
         stored,
@@ -86,11 +86,11 @@ def _run(options: argparse.Namespace) -> int:
 def _baseline(options: argparse.Namespace) -> int:
     require_folder(options.output)
     runner = make_runner(options, {BASE: options.command})
-    for number in range(1, options.launches + 1):
-        say(f"launch {number} of {options.launches}")
-        runner.launch(BASE, number, "")
+    for number in range(1, options.runs + 1):
+        say(f"run {number} of {options.runs}")
+        runner.run(BASE, number, "")
     baseline.store(options.output, list(runner.files.values()))
-    say(f"wrote {len(runner.files)} launches to {options.output}")
+    say(f"wrote {len(runner.files)} runs to {options.output}")
     return OK
 
 
@@ -106,30 +106,30 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     run = actions.add_parser("run", help="compare a candidate with a base; fail if it is worse")
     run.set_defaults(action=_run)
     base = run.add_mutually_exclusive_group(required=True)
-    base.add_argument("--base", metavar="COMMAND", help="command that launches the base")
-    base.add_argument("--baseline", type=Path, metavar="DIR", help="recorded launches of the base")
+    base.add_argument("--base", metavar="COMMAND", help="command that runs the base")
+    base.add_argument("--baseline", type=Path, metavar="DIR", help="recorded runs of the base")
     add = run.add_argument
-    add("--candidate", required=True, metavar="COMMAND", help="command that launches the candidate")
+    add("--candidate", required=True, metavar="COMMAND", help="command that runs the candidate")
     add_judging(run)
     text = f"fail if fewer rows are guarded (default {100 * MIN_GUARDED:g} %% of rows)"
     add("--min-guarded", type=percentage, metavar="PERCENT", help=text)
-    add("--keep", type=Path, metavar="DIR", help="keep the results of all launches here")
+    add("--keep", type=Path, metavar="DIR", help="keep the results of all runs here")
     add_outputs(run)
-    add_launching(run, 5, LEAST_LAUNCHES)
+    add_running(run, 5, LEAST_RUNS)
 
-    record = actions.add_parser("baseline", help="record launches to compare with later")
+    record = actions.add_parser("baseline", help="record runs to compare with later")
     record.set_defaults(action=_baseline)
     record.add_argument("-o", "--output", required=True, type=Path, metavar="DIR")
     record.add_argument("--command", required=True, metavar="COMMAND")
-    add_launching(record, 5, 1)
+    add_running(record, 5, 1)
     return parser
 
 
-def add_launching(parser: argparse.ArgumentParser, launches: int, least: int) -> None:
+def add_running(parser: argparse.ArgumentParser, runs: int, least: int) -> None:
     numbers = (
-        ("--launches", launches, least, "launches per side"),
-        ("--repetitions", 3, 1, "repetitions per launch"),
-        ("--timeout-s", 3600, 1, "timeout of a launch in seconds"),
+        ("--runs", runs, least, "runs per side"),
+        ("--repetitions", 3, 1, "repetitions per run"),
+        ("--timeout-s", 3600, 1, "timeout of a run in seconds"),
     )
     for flag, default, lowest, text in numbers:
         text += f" (default {default})"

@@ -38,7 +38,7 @@ from overlapbench.output import (
 )
 from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, Counter
-from overlapbench.reading.launch import CONTEXT_FIELDS
+from overlapbench.reading.program_run import CONTEXT_FIELDS
 from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view import history as view
 from overlapbench.view.vega import PICTURES

@@ -8,8 +8,8 @@
     overlapbench report result.json --traces traces -o report.html
 
 A result is the output of `overlapbench run --benchmark_out=result.json`. `-` is standard input, and
-quoted globs are expanded. Files of one build and machine with the same benchmarks are launches of
-one run; the page shows their medians. The page is one file that needs no network. To open a
+quoted globs are expanded. Files of one build and machine with the same benchmarks are repeated
+runs, of which the page shows the medians. The page is one file that needs no network. To open a
 benchmark's row, append #NAME to the page's address.
 
 With --traces the page has a picture of up to twelve traced rows, and shows where their time went.
@@ -31,7 +31,7 @@ from overlapbench.judge.floors import read_floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
 from overlapbench.output import ResultError, print_text, replace_file, require_ending, require_file
-from overlapbench.reading.launch import read_launches
+from overlapbench.reading.program_run import read_program_runs
 from overlapbench.traces.files import read_rows
 from overlapbench.traces.rules import Rules
 from overlapbench.view.chart import draw_charts
@@ -55,10 +55,10 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
 def _make(options: argparse.Namespace) -> bytes:
     if [*options.results, *options.base].count("-") > 1:
         raise ResultError("-: standard input can be read only once")
-    runs, launches = read_runs(options.results, bool(options.base))
+    runs, each = read_runs(options.results, bool(options.base))
     comparison = None
     if options.base:
-        sides = Side.of_files("base", read_launches(options.base)), Side.of_files("new", launches)
+        sides = Side.of_files("base", read_program_runs(options.base)), Side.of_files("new", each)
         floors = read_floors(options.floors)
         comparison = compare_sides(*sides, floors, options.across, options.max_floor)
     charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
@@ -73,7 +73,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("results", nargs="+", metavar="RESULT.json", help="a result, a glob, or -")
     add("-o", "--output", required=True, type=Path, metavar="FILE.html")
     add("--title", default="What overlap costs", help="title of the page")
-    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
+    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base runs")
     text = "what a run wrote with --trace_out, or other traces: files, globs, folders"
     add("--traces", nargs="+", action="extend", default=[], metavar="TRACE", help=text)
     add_judging(parser)

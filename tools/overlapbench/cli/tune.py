@@ -11,10 +11,10 @@ the computation, which side starts first, and the priorities of the streams. Set
 name stay fixed.
 
 The search measures at most 15 % of all combinations (8 rows if there are few), and drops those
-whose interval lies above that of the best. The best and the default are then launched in turn
-(unless --launches is 0), and the gain has a 95 % interval. docs/laboratory.md explains the output.
+whose interval lies above that of the best. The best and the default are then run in turn
+(unless --runs is 0), and the gain has a 95 % interval. docs/laboratory.md explains the output.
 
-Arguments after -- go to every launch of the program.
+Arguments after -- go to every run of the program.
 
 Exit status: 0 if every search ended, whether or not a setting beats the default; 1 if one has no
 answer, because the program failed or a row was invalid; 2 if none began, for bad usage, a pair that
@@ -48,7 +48,7 @@ from overlapbench.tune.study import Study, spell_time
 
 _OK, _UNANSWERED = 0, 1
 _OWN = ("--axis", "--pair", "--benchmark_")  # flags that the search itself sets
-_LEAST_LAUNCHES = 3  # per side: fewer show no spread between processes
+_LEAST_RUNS = 3  # per side: fewer show no spread between processes
 
 
 @command
@@ -66,9 +66,9 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
         raise ResultError(f"{options.pairs[twice[0]]}: this pair is given twice")
     if not options.pairs:
         raise ResultError("no pair to tune; write for example AllGather+Gemm/bytes:64M")
-    if options.launches != 0 and options.launches < _LEAST_LAUNCHES:
-        least = f"at least {_LEAST_LAUNCHES} per side, or noise decides"
-        raise ResultError(f"--launches: {least} (0: confirm nothing)")
+    if options.runs != 0 and options.runs < _LEAST_RUNS:
+        least = f"at least {_LEAST_RUNS} per side, or noise decides"
+        raise ResultError(f"--runs: {least} (0: confirm nothing)")
     for flag in options.flags:
         if flag.startswith(_OWN):
             raise ResultError(f"{flag}: the tuner sets it; write axes as A+B/bytes:1M/n:4096")
@@ -122,13 +122,13 @@ def _study(machine: Machine, wish: Wish, row: BenchmarkName, options: argparse.N
     """Find the settings that can be varied around a row."""
     started = time.monotonic()
     context = machine.context_of(wish, row)
-    launch_s = time.monotonic() - started
+    run_s = time.monotonic() - started
     grid = machine.grid_of(wish, int(str(context.get("device_multiprocessors", 0))))
 
     def progress(line: str) -> None:
         say(f"tune: {wish.pair}: {line}")
 
-    return Study(machine, wish, row, context, grid, options.launches, progress, launch_s=launch_s)
+    return Study(machine, wish, row, context, grid, options.runs, progress, run_s=run_s)
 
 
 def _minutes(text: str) -> float:
@@ -146,15 +146,15 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     text = "what to tune, as Overlap/A+B/axis:value/...: every row that it matches"
     add("pairs", nargs="*", metavar="PAIR", help=text)
-    text = f"command that launches the program (default {PROGRAM} run)"
+    text = f"command that runs the program (default {PROGRAM} run)"
     add("--command", default=f"{PROGRAM} run", metavar="COMMAND", help=text)
-    text = "launches of default and best to confirm the gain; 0: claim none (default 5)"
-    add("--launches", type=number_from(0), default=5, metavar="N", help=text)
+    text = "runs of default and best to confirm the gain; 0: claim none (default 5)"
+    add("--runs", type=number_from(0), default=5, metavar="N", help=text)
     text = "total minutes; the search then decides with its results so far (default: no limit)"
     add("--budget-minutes", type=_minutes, default=math.inf, metavar="M", help=text)
     text = "milliseconds of measuring per evaluation (default 100)"
     add("--unit-ms", type=number_from(1), default=100, metavar="MS", help=text)
-    text = "timeout of a launch in seconds (default 3600)"
+    text = "timeout of a run in seconds (default 3600)"
     add("--timeout-s", type=number_from(1), default=3600, metavar="S", help=text)
     add("--json", action="store_true", help="print the result as JSON")
     text = "also write the result as JSON"

@@ -1,14 +1,14 @@
 """Judging results: comparisons, the gate, and the history.
 
-side       the launches of a side as arrays
-known      the spread between launches that is known before
+side       the runs of a side as arrays
+known      the spread between runs that is known before
 floors     the TOML file that sets floors
 findings   each metric of each benchmark: its change, interval and verdict
 verdicts   the verdict of every benchmark, and the exit status; `compare` for scripts
 wording    all of these in words and figures
 
-session    the gate's order of launches, what is measured again, and what counts as confirmed
-runner     launches a command, with a timeout, and reads its result
+session    the gate's order of runs, what is measured again, and what counts as confirmed
+runner     runs a command, with a timeout, and reads its result
 baseline   results kept for later
 
 history    the history's file, and what it keeps from a result

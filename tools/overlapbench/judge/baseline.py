@@ -1,33 +1,33 @@
-"""A stored baseline: a folder of launches, launch-1.json and so on, each with its context."""
+"""A stored baseline: a folder of runs, run-1.json and so on, each with its context."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.judge.side import distinct
 from overlapbench.output import ResultError, replace_files
-from overlapbench.reading.launch import Launch, read_launches
+from overlapbench.reading.program_run import ProgramRun, read_program_runs
 
-_LAUNCHES = "launch-*.json"
+_RUNS = "run-*.json"
+_EARLIER = "launch-*.json"  # the same, as it was called before
 
 
 def store(folder: Path, results: Sequence[bytes]) -> None:
-    """Replace the launches in a folder; ResultError if it is not writable."""
-    files = {f"launch-{i + 1}.json": content for i, content in enumerate(results)}
-    before = {path.name for path in folder.glob(_LAUNCHES)}
+    """Replace the runs in a folder; ResultError if it is not writable."""
+    files = {f"run-{i + 1}.json": content for i, content in enumerate(results)}
+    before = {path.name for path in files_of(folder)}
     replace_files(folder, files, outdated=before - files.keys())
 
 
 def files_of(folder: Path) -> list[Path]:
     """Return the files of a baseline."""
-    return [*folder.glob(_LAUNCHES)]
+    return [*folder.glob(_RUNS), *folder.glob(_EARLIER)]
 
 
-def read_baseline(folder: Path) -> list[Launch]:
-    """Read the launches of a folder, without copies; ResultError if there is none."""
-    paths = sorted(folder.glob(_LAUNCHES))
+def read_baseline(folder: Path) -> list[ProgramRun]:
+    """Read the runs of a folder, without copies; ResultError if there is none."""
+    paths = sorted(files_of(folder))
     if not paths:
         raise ResultError(
-            f"{folder}: no baseline: there is no {_LAUNCHES};"
-            " overlapbench gate baseline records one"
+            f"{folder}: no baseline: there is no {_RUNS}; overlapbench gate baseline records one"
         )
-    return distinct(read_launches(map(str, paths)))[0]
+    return distinct(read_program_runs(map(str, paths)))[0]

@@ -47,7 +47,7 @@ class Finding:
 
     metric: str  # as floors files name it
     counter: Counter  # of the figures: the metric, but the speedup instead of efficiency
-    base: float  # geometric means over launches
+    base: float  # geometric means over runs
     new: float
     change: float
     reach: float  # half of the interval; infinite if unknown
@@ -92,7 +92,7 @@ def find(
 ) -> list[tuple[Finding, ...]]:
     """Judge the benchmarks `names`, which are on both sides; return one entry per name.
 
-    Both sides share one table. With one launch per side, only the time is judged: a row states the
+    Both sides share one table. With one run per side, only the time is judged: a row states the
     precision of its time, but not of a rate that it derived from another measurement.
     """
     if not names:
@@ -157,5 +157,5 @@ def _counter_of(judged: Counter) -> Counter:
 def _reason(above_least: bool, set_floor: SetFloor | None) -> str:
     """Name the origin of a floor."""
     if above_least:
-        return "the spread of launches"
+        return "the spread of runs"
     return f"set for {set_floor.pattern}" if set_floor else "the least floor"

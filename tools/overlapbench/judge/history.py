@@ -25,7 +25,7 @@ from typing import Any
 from overlapbench.output import ResultError, expand, harmless
 from overlapbench.reading.counters import PARTS, Table, merge_tables, parse_table, stored_table
 from overlapbench.reading.entries import Entries, read_entries
-from overlapbench.reading.launch import CONTEXT_FIELDS, surroundings, to_launch
+from overlapbench.reading.program_run import CONTEXT_FIELDS, surroundings, to_program_run
 from overlapbench.reading.result import to_result
 from overlapbench.reading.source import LARGEST_BYTES, Document, Fields, load
 
@@ -254,8 +254,8 @@ def _date(context: Fields) -> str:
 def _measured(entries: Entries) -> Iterator[Measured]:
     """Yield each benchmark's repetitions, its problem, and the medians of its figures."""
     figures = {str(row.name): row.figures for row in to_result(entries, "").rows}
-    launch = to_launch(entries)
-    each = zip(map(str, launch.names), launch.repetitions, launch.problems, strict=True)
+    run = to_program_run(entries)
+    each = zip(map(str, run.names), run.repetitions, run.problems, strict=True)
     for name, repetitions, problem in each:
         medians = {key: figures[name][key].value for key in sorted(figures[name])}
         yield Measured(name, repetitions, problem, medians)

@@ -1,6 +1,6 @@
-"""The known spread between launches, before two files are compared.
+"""The known spread between runs, before two files are compared.
 
-One launch per side shows no spread. So the prior of statistics.py comes from launches of one build
+One run per side shows no spread. So the prior of statistics.py comes from runs of one build
 on one machine, recorded in quick succession, by backend:
 
     dev/known_spread.py docs/results/h200x2/overlap.json docs/results/h200x2/overlap-again.json \\
@@ -8,12 +8,12 @@ on one machine, recorded in quick succession, by backend:
 
 prints the entries of the table below.
 
-A time differs between launches by a share of itself, and by an absolute part that only short rows
+A time differs between runs by a share of itself, and by an absolute part that only short rows
 show, from the placement of a process's memory and queues. Rows of families that time the host's
-launches differ much more, since processes launch at different speeds.
+launches differ much more, since processes launch kernels at different speeds.
 
-A backend without a recording has no known spread: on a busy host, launches of one build differed by
-up to 79 %. One launch per side then decides nothing.
+A backend without a recording has no known spread: on a busy host, runs of one build differed by
+up to 79 %. One run per side then decides nothing.
 """
 
 import math
@@ -30,7 +30,7 @@ from overlapbench.statistics.estimates import Prior
 
 @dataclass(frozen=True)
 class Spread:
-    """The deviation of a row's times between launches, beyond the deviation within a launch."""
+    """The deviation of a row's times between runs, beyond the deviation within a run."""
 
     relative: float
     absolute_ms: float
@@ -61,5 +61,5 @@ def known_prior(backends: frozenset[str], names: Sequence[str], time_ms: Array) 
 
 
 def typical_ms(*badness: Array) -> Array:
-    """Return each row's time, from the logarithms of all its launches; NaN if it has none."""
+    """Return each row's time, from the logarithms of all its runs; NaN if it has none."""
     return np.asarray(np.exp(estimates.mean(np.concatenate(badness, axis=1))))

@@ -1,9 +1,9 @@
-"""Launches a benchmark program, with a timeout, and reads the result that it writes.
+"""Runs a benchmark program, with a timeout, and reads the result that it writes.
 
 The program receives Google Benchmark's flags `--benchmark_out=`, `--benchmark_repetitions=` and,
 for a second measurement, `--benchmark_filter=`. It runs in its own process group, so that a timeout
 or an interruption also ends its ranks. A result counts whatever the exit status: it may contain
-failed rows, or have failed its self-test. A launch with another status than these is doubted. A
+failed rows, or have failed its self-test. A run with another status than these is doubted. A
 result of a program that a signal ended is refused.
 """
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from overlapbench.output import ResultError, harmless
-from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.reading.program_run import ProgramRun, parse_program_run
 from overlapbench.reading.source import load
 
 _TIME_TO_END_S = 5.0
@@ -29,16 +29,16 @@ _PROGRAM = "overlapbench: "  # prefix of its own error messages
 
 @dataclass
 class Runner:
-    """Launches the commands of both sides; `files` keeps their results, by file name."""
+    """Runs the commands of both sides; `files` keeps their results, by file name."""
 
     commands: Mapping[str, Sequence[str]]
-    flags: Sequence[str]  # of every launch
+    flags: Sequence[str]  # of every run
     timeout_s: float
     say: Callable[[str], None] = print
     files: dict[str, bytes] = field(default_factory=dict)
 
-    def launch(self, side: str, number: int, names: str) -> Launch:
-        """Launch one side; ResultError if it fails, exceeds the timeout, or writes no result."""
+    def run(self, side: str, number: int, names: str) -> ProgramRun:
+        """Run one side; ResultError if it fails, exceeds the timeout, or writes no result."""
         filters = [f"--benchmark_filter={names}"] if names else []
         with tempfile.TemporaryDirectory(prefix="perf_gate-") as folder:
             out, log = Path(folder) / "result.json", Path(folder) / "log"
@@ -52,10 +52,10 @@ class Runner:
             source = f"{side}-{number}.json"
             text = load(str(out))
             self.files[source] = text.encode()
-            launch = parse_launch(source, text)
-            if status in _MEASURED or launch.doubt:
-                return launch
-            return replace(launch, doubt=_complaint(status, "a result was written", log))
+            run = parse_program_run(source, text)
+            if status in _MEASURED or run.doubt:
+                return run
+            return replace(run, doubt=_complaint(status, "a result was written", log))
 
     def ask(self, side: str, flags: Sequence[str]) -> str:
         """Return the output of a command that measures nothing; ResultError if it fails."""

@@ -1,8 +1,8 @@
-"""A gate's session: the order of launches, and what they prove.
+"""A gate's session: the order of runs, and what they prove.
 
-Base and candidate are launched in turn, A B B A, so that a drift of clocks or temperature affects
-both. Only rows that fail are measured once more, with as many launches, and noisy rows if the gate
-would otherwise fail for guarding too few. A regression is confirmed if all launches together still
+Base and candidate are run in turn, A B B A, so that a drift of clocks or temperature affects
+both. Only rows that fail are measured once more, with as many runs, and noisy rows if the gate
+would otherwise fail for guarding too few. A regression is confirmed if all runs together still
 show it and the new ones alone are more than 1 % worse, too: a row that noise picked out among
 hundreds does not regress again. If the two measurements disagree, the row is inconclusive, whatever
 its interval, and fails if it still exceeds its limit. An invalid row is confirmed if it is invalid
@@ -19,11 +19,11 @@ from overlapbench.judge.findings import MAX_FLOOR, Verdict
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import OK, UNDECIDED, Comparison, Row, compare_sides
-from overlapbench.reading.launch import Launch
+from overlapbench.reading.program_run import ProgramRun
 
 BASE, CANDIDATE = "base", "candidate"
-# Makes launch number N of a side, for the benchmarks that match the filter; "" means all.
-Measure = Callable[[str, int, str], Launch]
+# Makes run number N of a side, for the benchmarks that match the filter; "" means all.
+Measure = Callable[[str, int, str], ProgramRun]
 _UNMEASURED = frozenset({Verdict.MISSING, Verdict.NEW, Verdict.INCOMPARABLE})
 _REPEATABLE = frozenset({Verdict.SLOWER, Verdict.INVALID, Verdict.INCONCLUSIVE})
 MARGIN = math.log1p(0.01)
@@ -32,13 +32,13 @@ MIN_GUARDED = 0.9
 
 @dataclass(frozen=True)
 class Session:
-    """One run of the gate. `stored` are the launches of base if it is not launched."""
+    """One run of the gate. `stored` are the runs of base if it is not run."""
 
     measure: Measure
-    launches: int
+    runs: int
     floors: Floors = field(default_factory=Floors)
     across: Collection[str] = ()
-    stored: Sequence[Launch] = ()
+    stored: Sequence[ProgramRun] = ()
     max_floor: float = MAX_FLOOR
     min_guarded: float = MIN_GUARDED
     say: Callable[[str], None] = print
@@ -51,7 +51,7 @@ class Session:
         if not names:
             return found
         self.say(f"{len(names)} measured again: {', '.join(names[:3])}{' …' * (len(names) > 3)}")
-        second = self._round(filter_of(names), 1 + self.launches)
+        second = self._round(filter_of(names), 1 + self.runs)
         again = {row.name: row for row in self._compare(second).rows}
         pooled = self._compare({side: first[side] + second[side] for side in first})
         together = {row.name: row for row in pooled.rows}
@@ -63,28 +63,28 @@ class Session:
         rows = tuple(confirmed.get(row.name, row) for row in found.rows)
         return dataclasses.replace(pooled, rows=rows)
 
-    def _round(self, names: str, first: int) -> dict[str, list[Launch]]:
-        """Launch both sides in turn; `first` is the number of each side's first launch."""
-        results: dict[str, list[Launch]] = {BASE: [], CANDIDATE: []}
-        sides = [CANDIDATE] * self.launches if self.stored else schedule(self.launches)
+    def _round(self, names: str, first: int) -> dict[str, list[ProgramRun]]:
+        """Run both sides in turn; `first` is the number of each side's first run."""
+        results: dict[str, list[ProgramRun]] = {BASE: [], CANDIDATE: []}
+        sides = [CANDIDATE] * self.runs if self.stored else schedule(self.runs)
         for i, side in enumerate(sides):
-            self.say(f"launch {i + 1} of {len(sides)}: {side}")
-            launch = self.measure(side, first + len(results[side]), names)
-            self.floors.require_known(launch.table)  # before more is measured
-            results[side].append(launch)
+            self.say(f"run {i + 1} of {len(sides)}: {side}")
+            run = self.measure(side, first + len(results[side]), names)
+            self.floors.require_known(run.table)  # before more is measured
+            results[side].append(run)
         return results
 
-    def _compare(self, results: dict[str, list[Launch]]) -> Comparison:
+    def _compare(self, results: dict[str, list[ProgramRun]]) -> Comparison:
         base = self.stored or results[BASE]
         sides = Side.collect(BASE, base), Side.collect(CANDIDATE, results[CANDIDATE])
         compared = compare_sides(*sides, self.floors, self.across, self.max_floor)
         return dataclasses.replace(compared, min_guarded=self.min_guarded)
 
 
-def schedule(launches: int) -> list[str]:
+def schedule(runs: int) -> list[str]:
     """Return the order A B B A A B ..., with so many of each."""
     pairs = ([BASE, CANDIDATE], [CANDIDATE, BASE])
-    return [side for i in range(launches) for side in pairs[i % 2]]
+    return [side for i in range(runs) for side in pairs[i % 2]]
 
 
 def filter_of(names: Sequence[str]) -> str:

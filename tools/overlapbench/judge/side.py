@@ -1,4 +1,4 @@
-"""A side of a comparison: its launches, as arrays instead of a million small objects."""
+"""A side of a comparison: its runs, as arrays instead of a million small objects."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from overlapbench.output import ResultError, harmless
 from overlapbench.reading.counters import EFFICIENCY, Better, Counter, Table, merge_tables
 from overlapbench.reading.entries import SAVED, columns_of
-from overlapbench.reading.launch import CONTEXT_FIELDS, Launch
+from overlapbench.reading.program_run import CONTEXT_FIELDS, ProgramRun
 from overlapbench.statistics.distributions import Array
 
 _LARGEST = 700.0  # the exponential of more overflows; an interval may end beyond
@@ -18,26 +18,26 @@ _LARGEST = 700.0  # the exponential of more overflows; an interval may end beyon
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What a side's launches say about a benchmark besides its figures."""
+    """What a side's runs say about a benchmark besides its figures."""
 
     units: frozenset[str]
-    problem: str  # "" if it is good in every launch that contains it
-    launches: int  # number of launches that contain it
+    problem: str  # "" if it is good in every run that contains it
+    runs: int  # number of runs that contain it
     bad: int = 0  # in how many of them it has a problem: their figures are left out
 
 
 @dataclass(frozen=True)
 class Side:
-    """Base or new. Arrays are benchmarks x launches, in the order of `benchmarks` and `sources`."""
+    """Base or new. Arrays are benchmarks x runs, in the order of `benchmarks` and `sources`."""
 
     sources: tuple[str, ...]
-    context: Mapping[str, frozenset[str]]  # the values of CONTEXT_FIELDS in all launches
-    table: Table  # of all launches
+    context: Mapping[str, frozenset[str]]  # the values of CONTEXT_FIELDS in all runs
+    table: Table  # of all runs
     benchmarks: Mapping[str, Benchmark]  # in the order of the files
     values: Mapping[str, Array]  # by column
-    errors: Array  # standard errors of the times inside the launches
-    doubts: tuple[str, ...]  # a line for each launch that ended early, or failed its self-test
-    copies: tuple[str, ...] = ()  # a line for each file that repeats another launch
+    errors: Array  # standard errors of the times inside the runs
+    doubts: tuple[str, ...]  # a line for each run that ended early, or failed its self-test
+    copies: tuple[str, ...] = ()  # a line for each file that repeats another run
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -47,8 +47,8 @@ class Side:
         return self.benchmarks[name].problem
 
     def good(self, name: str) -> int:
-        """Return the number of launches that measured a benchmark well."""
-        return self.benchmarks[name].launches - self.benchmarks[name].bad
+        """Return the number of runs that measured a benchmark well."""
+        return self.benchmarks[name].runs - self.benchmarks[name].bad
 
     def of(self, names: Sequence[str]) -> "Side":
         """Return the side with only these benchmarks, in this order."""
@@ -74,37 +74,37 @@ class Side:
         return replace(self, table=table, values=values)
 
     @classmethod
-    def collect(cls, name: str, launches: Sequence[Launch]) -> "Side":
-        """Combine launches; ResultError if there is none, or if a file is given twice.
+    def collect(cls, name: str, runs: Sequence[ProgramRun]) -> "Side":
+        """Combine runs; ResultError if there is none, or if a file is given twice.
 
         The figures of a row with a problem are left out.
         """
-        sources = tuple(launch.source for launch in launches)
-        if not launches:
+        sources = tuple(run.source for run in runs)
+        if not runs:
             raise ResultError(f"{name}: no file is given")
         for source in sources:
             if sources.count(source) > 1:
-                raise ResultError(f"{source}: given twice as {name}: a launch counts once")
-        names = dict.fromkeys(name for launch in launches for name in launch.names)
+                raise ResultError(f"{source}: given twice as {name}: a run counts once")
+        names = dict.fromkeys(name for run in runs for name in run.names)
         index = {name: row for row, name in enumerate(names)}
-        table = merge_tables((launch.source, launch.table) for launch in launches)
-        errors = np.full((len(names), len(launches)), np.nan)
+        table = merge_tables((run.source, run.table) for run in runs)
+        errors = np.full((len(names), len(runs)), np.nan)
         values = {column: np.full_like(errors, np.nan) for column in columns_of(table)}
         units: dict[str, set[str]] = {name: set() for name in names}
         problems: dict[str, list[str]] = {name: [] for name in names}
-        for place, launch in enumerate(launches):
-            rows = [index[row] for row in launch.names]
-            good = np.where([not problem for problem in launch.problems], 1.0, np.nan)
-            for column, figures in zip(launch.columns, launch.values.T, strict=True):
+        for place, run in enumerate(runs):
+            rows = [index[row] for row in run.names]
+            good = np.where([not problem for problem in run.problems], 1.0, np.nan)
+            for column, figures in zip(run.columns, run.values.T, strict=True):
                 if column in values:
                     values[column][rows, place] = figures * good
-            errors[rows, place] = launch.errors * good
-            for row, unit, problem in zip(launch.names, launch.units, launch.problems, strict=True):
+            errors[rows, place] = run.errors * good
+            for row, unit, problem in zip(run.names, run.units, run.problems, strict=True):
                 units[row].add(unit)
                 problems[row].append(problem)
         return cls(
             sources,
-            {key: frozenset(launch.context[key] for launch in launches) for key in CONTEXT_FIELDS},
+            {key: frozenset(run.context[key] for run in runs) for key in CONTEXT_FIELDS},
             table,
             {
                 name: Benchmark(
@@ -114,29 +114,29 @@ class Side:
             },
             values,
             errors,
-            tuple(f"{harmless(run.source)}: {run.doubt}" for run in launches if run.doubt),
+            tuple(f"{harmless(run.source)}: {run.doubt}" for run in runs if run.doubt),
         )
 
     @classmethod
-    def of_files(cls, name: str, launches: Sequence[Launch]) -> "Side":
-        """Combine launches that were read from files; a copy of another file does not count."""
-        own, copies = distinct(launches)
+    def of_files(cls, name: str, runs: Sequence[ProgramRun]) -> "Side":
+        """Combine runs that were read from files; a copy of another file does not count."""
+        own, copies = distinct(runs)
         return replace(cls.collect(name, own), copies=copies)
 
 
-def distinct(launches: Sequence[Launch]) -> tuple[list[Launch], tuple[str, ...]]:
-    """Return the launches without copies of another one, and a line for each copy.
+def distinct(runs: Sequence[ProgramRun]) -> tuple[list[ProgramRun], tuple[str, ...]]:
+    """Return the runs without copies of another one, and a line for each copy.
 
-    Two launches never measure the same figures throughout. A file that is given twice stays.
+    Two runs never measure the same figures throughout. A file that is given twice stays.
     """
-    first: dict[object, Launch] = {}
+    first: dict[object, ProgramRun] = {}
     own, copies = [], []
-    for launch in launches:
-        same = first.setdefault(launch.identity, launch)
-        if same is launch or same.source == launch.source:
-            own.append(launch)
+    for run in runs:
+        same = first.setdefault(run.identity, run)
+        if same is run or same.source == run.source:
+            own.append(run)
         else:
-            names = harmless(launch.source), harmless(same.source)
+            names = harmless(run.source), harmless(same.source)
             copies.append("{} repeats {}: it counts once".format(*names))
     return own, tuple(copies)
 
@@ -164,16 +164,16 @@ def natural(counter: Counter, change: float) -> float:
 
 
 def within_of(errors: Array) -> Array:
-    """Return each benchmark's standard error inside a launch: the root of the mean square."""
+    """Return each benchmark's standard error inside a run: the root of the mean square."""
     known = np.isfinite(errors).sum(axis=1)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sqrt(np.nansum(errors**2, axis=1) / known))
 
 
-def _problem(launches: Sequence[str]) -> str:
-    """Return the first problem, and the number of launches with a problem."""
-    problems = [problem for problem in launches if problem]
+def _problem(runs: Sequence[str]) -> str:
+    """Return the first problem, and the number of runs with a problem."""
+    problems = [problem for problem in runs if problem]
     if not problems:
         return ""
-    share = f"{len(problems)} of {len(launches)} launches: " if len(launches) > 1 else ""
+    share = f"{len(problems)} of {len(runs)} runs: " if len(runs) > 1 else ""
     return share + problems[0]

@@ -5,7 +5,7 @@
 A benchmark has a finding for each metric that it is judged by. The worst finding decides: a falling
 rate is a regression even if the time has not changed.
 
-Comparisons fail closed. A row is judged from the launches that measured it well, on both sides. One
+Comparisons fail closed. A row is judged from the runs that measured it well, on both sides. One
 that is missing, invalid or incomparable gives status 3. So does an inconclusive row whose change is
 worse than its limit, and a comparison that decided no row. Improvements never fail.
 """
@@ -24,7 +24,7 @@ from overlapbench.judge.floors import Floors, read_floors
 from overlapbench.judge.side import Side
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import SHOWN, TIME, merge_tables
-from overlapbench.reading.launch import CONTEXT_FIELDS, VARIABLES, read_launches
+from overlapbench.reading.program_run import CONTEXT_FIELDS, VARIABLES, read_program_runs
 from overlapbench.reading.result import Results
 from overlapbench.statistics.distributions import Array
 
@@ -34,7 +34,7 @@ ACROSS = (*CONTEXT_FIELDS.values(), UNIT)  # fields whose differences can be all
 OK, REGRESSION, USAGE, UNDECIDED = 0, 1, 2, 3
 _WORST_FIRST = tuple(Verdict)
 
-_UNKNOWN_SPREAD = "the spread between launches is unknown: compare three or more per side"
+_UNKNOWN_SPREAD = "the spread between runs is unknown: compare three or more per side"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Row:
     verdict: Verdict
     fails: int  # the exit status that this row alone would cause
     reason: str
-    launches: tuple[int, int]  # number of launches that contain it, on each side
+    runs: tuple[int, int]  # number of runs that contain it, on each side
     findings: tuple[Finding, ...] = ()
     shown: tuple[tuple[str, float, float], ...] = ()  # metric, base, new; not judged
 
@@ -101,18 +101,18 @@ class Comparison:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """The launches that ended early or failed their self-test: none of them can pass."""
+        """The runs that ended early or failed their self-test: none of them can pass."""
         return self.base.doubts + self.new.doubts
 
     @property
     def copies(self) -> tuple[str, ...]:
-        """The files that repeat another launch of their side, and do not count."""
+        """The files that repeat another run of their side, and do not count."""
         return self.base.copies + self.new.copies
 
     @property
     def matched(self) -> int:
         """The number of benchmarks on both sides."""
-        return sum(all(row.launches) for row in self.rows)
+        return sum(all(row.runs) for row in self.rows)
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
@@ -208,29 +208,29 @@ def _unjudged(
 ) -> Row | None:
     """Return the row of a benchmark whose figures cannot be compared; None for any other."""
     before, now = base.benchmarks.get(name), new.benchmarks.get(name)
-    launches = before.launches if before else 0, now.launches if now else 0
+    runs = before.runs if before else 0, now.runs if now else 0
     if not now:
-        return Row(name, Verdict.MISSING, UNDECIDED, "not in the new results", launches)
+        return Row(name, Verdict.MISSING, UNDECIDED, "not in the new results", runs)
     if not before:
-        return Row(name, Verdict.NEW, OK, now.problem or "not in the base results", launches)
+        return Row(name, Verdict.NEW, OK, now.problem or "not in the base results", runs)
     if not base.good(name):
         reason = f"in base: {before.problem}"
         if now.problem:
             reason += f"; in new: {now.problem}"
-        return Row(name, Verdict.INVALID, UNDECIDED, reason, launches)
-    more_bad = now.bad * before.launches > before.bad * now.launches
+        return Row(name, Verdict.INVALID, UNDECIDED, reason, runs)
+    more_bad = now.bad * before.runs > before.bad * now.runs
     if more_bad or not new.good(name):
-        return Row(name, Verdict.INVALID, UNDECIDED, now.problem, launches)
+        return Row(name, Verdict.INVALID, UNDECIDED, now.problem, runs)
     if len(before.units | now.units) > 1 and UNIT not in across:
         blocking = f"{UNIT}: {_list(before.units)} / {_list(now.units)}"
-    return Row(name, Verdict.INCOMPARABLE, UNDECIDED, blocking, launches) if blocking else None
+    return Row(name, Verdict.INCOMPARABLE, UNDECIDED, blocking, runs) if blocking else None
 
 
 def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> Row:
     """Combine the findings of a benchmark: the worst one decides."""
     worst = min(findings, key=_severity)
     before = base.benchmarks[name]
-    launches = before.launches, new.benchmarks[name].launches
+    runs = before.runs, new.benchmarks[name].runs
     shown = []
     for metric in SHOWN:
         if metric in base.table.judged:
@@ -243,7 +243,7 @@ def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> 
         worst.verdict,
         max((_fails(f) for f in findings), key=(OK, UNDECIDED, REGRESSION).index),
         "; ".join(filter(None, (_reason(worst), before.problem and f"in base: {before.problem}"))),
-        launches,
+        runs,
         findings,
         tuple(shown),
     )
@@ -288,7 +288,7 @@ def compare(
 ) -> Comparison:
     """Compare results of two builds, machines or settings, as `overlapbench compare` does.
 
-    old        a file, a glob such as "base/*.json", or several of them; each file is one launch;
+    old        a file, a glob such as "base/*.json", or several of them; each file is one run;
                or what `read` returned; after `filter`, only the chosen rows are compared
     new        likewise
     across     what may differ between the sides, such as "driver"
@@ -304,7 +304,7 @@ def compare(
         raise ResultError("-: standard input can be read only once")
     known = read_floors([Path(one) for one in floors])
     base, other = (
-        _chosen(Side.of_files(name, read_launches(sides[name])), files)
+        _chosen(Side.of_files(name, read_program_runs(sides[name])), files)
         for name, files in (("base", old), ("new", new))
     )
     return compare_sides(base, other, known, across, max_floor)

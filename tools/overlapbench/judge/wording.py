@@ -64,7 +64,7 @@ def summary(comparison: "Comparison") -> list[str]:
             f"geometric mean of the times, new / base: {comparison.geometric_mean:.4f}"
         )
     if max(len(comparison.base.sources), len(comparison.new.sources)) == 1:
-        sentences.append("one launch per side: 5 per side detect smaller changes")
+        sentences.append("one run per side: 5 per side detect smaller changes")
     return sentences
 
 

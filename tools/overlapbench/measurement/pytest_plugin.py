@@ -8,8 +8,8 @@
 limit, the test is inconclusive: it is skipped, or fails with `--overlapbench-when-noisy=fail`.
 
 pytest finds this plugin once the package is installed. --overlapbench-out=FILE writes all rows to a
-result file. --overlapbench-save=NAME adds them to a baseline, as another launch, and
---overlapbench-compare=NAME compares with its launches this one, or all those of the name given to
+result file. --overlapbench-save=NAME adds them to a baseline, as another run, and
+--overlapbench-compare=NAME compares with its runs this one, or all those of the name given to
 --overlapbench-save, as `overlapbench compare` does. Settings such as
 ob.configure(backend="host") belong in conftest.py, or in [tool.overlapbench] of pyproject.toml
 (docs/package.md).
@@ -58,7 +58,7 @@ class _Plan:
 
     fails_noisy: bool
     outputs: list[Path]  # the last of them is compared
-    baseline: list[Path]  # its launches
+    baseline: list[Path]  # its runs
     compared: str = ""  # what the comparison has printed
 
 
@@ -73,8 +73,8 @@ _FLAGS: dict[str, dict[str, Any]] = {
         "choices": ("skip", "fail"),
         "help": "what becomes of a test whose row is too noisy to be judged (default: skip)",
     },
-    "save": {"metavar": "NAME", "help": "save the rows as another launch of a baseline"},
-    "compare": {"metavar": "NAME", "help": "compare the rows with the launches of a baseline"},
+    "save": {"metavar": "NAME", "help": "save the rows as another run of a baseline"},
+    "compare": {"metavar": "NAME", "help": "compare the rows with the runs of a baseline"},
     "compare-fail": {
         "action": "store_true",
         "help": "fail if a row has become slower than the baseline",
@@ -176,10 +176,10 @@ def _make_plan(config: pytest.Config) -> _Plan:
     outputs = [] if out is None else [out]
     if save:
         (storage / save).mkdir(parents=True, exist_ok=True)
-        outputs.append(storage / save / f"{len(_launches(storage / save)) + 1}.json")
-    baseline = _launches(storage / base) if base else []
+        outputs.append(storage / save / f"{len(_runs(storage / save)) + 1}.json")
+    baseline = _runs(storage / base) if base else []
     if base and not baseline:
-        raise ResultError(f"{storage / base} has no launch: --overlapbench-save={base} makes one")
+        raise ResultError(f"{storage / base} has no run: --overlapbench-save={base} makes one")
     if base and not outputs:
         outputs.append(Path(tempfile.mkdtemp(prefix="overlapbench-")) / "1.json")
     for output in outputs:
@@ -187,7 +187,7 @@ def _make_plan(config: pytest.Config) -> _Plan:
     return _Plan((noisy or defaults.get("when_noisy")) == "fail", outputs, baseline)
 
 
-def _launches(folder: Path) -> list[Path]:
+def _runs(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json"))
 
 
@@ -212,7 +212,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     plan = session.config.stash.get(_PLAN, None)
     if plan is None or not plan.baseline or not plan.outputs[-1].is_file():
         return
-    new = _launches(plan.outputs[-1].parent) if _saves(session.config) else plan.outputs[-1:]
+    new = _runs(plan.outputs[-1].parent) if _saves(session.config) else plan.outputs[-1:]
     done = subprocess.run(
         [
             *(sys.executable, "-m", "overlapbench", "compare"),

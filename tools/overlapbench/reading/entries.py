@@ -1,4 +1,4 @@
-"""The one reader: a result file as checked columns, from which all rows and launches are made.
+"""The one reader: a result file as checked columns, from which all rows and runs are made.
 
 A file is accepted or refused as a whole, by a ResultError that names the entry and the field. In a
 file of this suite every counter must be valid. From any other Google Benchmark file only the time
@@ -64,7 +64,7 @@ Number = TypeVar("Number", float, Array)  # of one row, or of many
 ONLY_AGGREGATES = "only aggregates are in the file"
 # Columns that are derived; no counter can have these names.
 SAVED = "saved share"  # of T by overlapping: speedup - 1, by which efficiency is judged
-ERROR = "standard error"  # of the time, relative, inside the launch
+ERROR = "standard error"  # of the time, relative, inside the run
 _QUANTILE = 1.96  # of the normal distribution, for the 95 % intervals of rows
 TIME_ENDS = ("time_low_ms", "time_high_ms")
 _STATE = ("state", "reason", "error_occurred", "error_message", "skipped", "skip_message")

@@ -1,25 +1,25 @@
 """How a comparison decides: the only place that defines the estimator and the rule.
 
-The input is the badness (side.py) of every benchmark in every launch of both sides: logarithms of
+The input is the badness (side.py) of every benchmark in every run of both sides: logarithms of
 the judged figures, so that a difference is a relative change, and a positive one is worse.
 
-*The launch is the observation.* Repetitions inside one process share clocks, memory and placement.
-So a benchmark has one figure per launch, the median of its repetitions.
+*The run is the observation.* Repetitions inside one process share clocks, memory and placement.
+So a benchmark has one figure per run, the median of its repetitions.
 
 *The change* is the difference of the sides' means. So the two figures that a comparison shows are
-the geometric means of the launches' figures, and the change is exactly new / base - 1. A launch
+the geometric means of the runs' figures, and the change is exactly new / base - 1. A run
 that deviates from its side's median is first pulled in to LIMIT robust standard deviations, so that
-one outlier neither causes a change nor hides one. The fewer launches show that deviation, the wider
-is the limit (`_limit`): of three launches, two often agree by chance.
+one outlier neither causes a change nor hides one. The fewer runs show that deviation, the wider
+is the limit (`_limit`): of three runs, two often agree by chance.
 
-*The spread between launches* has two parts: the error visible within a launch (`within`, the
+*The spread between runs* has two parts: the error visible within a run (`within`, the
 standard error of its median), and differences between processes, such as other memory and clocks.
-Five launches per side say little about one benchmark's spread, but hundreds of benchmarks say much
+Five runs per side say little about one benchmark's spread, but hundreds of benchmarks say much
 about typical spreads. So each variance is moderated towards a prior (the empirical Bayes of G. K.
 Smyth, "Linear Models and Empirical Bayes Methods", Statistical Applications in Genetics and
 Molecular Biology 3 (2004)): the benchmark's own within², plus a between² that is typical of all
 benchmarks, with so many degrees of freedom. Both numbers are fitted to the log variances of the
-compared benchmarks. With one launch per side, there is nothing to fit; the prior is then the known
+compared benchmarks. With one run per side, there is nothing to fit; the prior is then the known
 spread of the backend (known.py). If that is unknown too, so is the error, and nothing is decided.
 
 *The interval* of a change is Student's t. It is widened for the number of figures judged (O. J.
@@ -57,7 +57,7 @@ from overlapbench.statistics.distributions import (
 Flags = NDArray[np.bool_]
 Figure = TypeVar("Figure", float, Array)  # of one row, or of many
 
-# In a whole comparison, both directions together: half of PROMISED, because launches have heavier
+# In a whole comparison, both directions together: half of PROMISED, because runs have heavier
 # tails than Student's model expects (dev/simulate_compare.py).
 FALSE_ALARMS = 0.005
 PROMISED = 0.01
@@ -73,7 +73,7 @@ _LEAST_TO_FIT = 10
 # The efficiency of the median absolute deviation, as a share of a variance's degrees of freedom.
 _MAD_EFFICIENCY = 0.37
 _MAD_TO_DEVIATION = 1.4826
-# No time is more precise than 0.03 %; keeps the logarithm of equal launches finite.
+# No time is more precise than 0.03 %; keeps the logarithm of equal runs finite.
 _LEAST_VARIANCE = 1e-7
 
 
@@ -89,12 +89,12 @@ def is_same(change: Figure, reach: Figure, limit: float) -> bool | Flags:
 
 @dataclass(frozen=True)
 class Prior:
-    """The expected spread of a benchmark between launches, before any is observed.
+    """The expected spread of a benchmark between runs, before any is observed.
 
     One value for all benchmarks, or one entry per benchmark.
     """
 
-    between: float | Array  # typical standard deviation, beyond that within a launch
+    between: float | Array  # typical standard deviation, beyond that within a run
     freedom: float | Array  # its degrees of freedom: few if benchmarks differ much
 
     def variance(self, within: Array) -> Array:
@@ -110,7 +110,7 @@ class Estimate:
 
     base: Array  # mean badness
     new: Array
-    deviation: Array  # between launches of one side
+    deviation: Array  # between runs of one side
     share: Array  # the standard error of the change over that deviation
     freedom: Array  # degrees of freedom of the error, including those of the prior
 
@@ -138,8 +138,8 @@ class Estimate:
 def estimate(base: Array, new: Array, within: Array, known: Prior) -> Estimate:
     """Estimate every benchmark's change of one metric, and its error.
 
-    base, new  one row per benchmark, one column per launch, NaN if a launch has no figure
-    within     each benchmark's standard error inside a launch; NaN if unknown
+    base, new  one row per benchmark, one column per run, NaN if a run has no figure
+    within     each benchmark's standard error inside a run; NaN if unknown
     """
     # Sorted, so that sums do not depend on the order of the files, not even in the last bit.
     base, new = np.sort(base, axis=1), np.sort(new, axis=1)
@@ -229,7 +229,7 @@ def _moderate(
     total = np.where(measured, borrowed + freedom, np.nan)
     # Nothing is borrowed from a prior that is unknown.
     lent = borrowed * np.where(borrowed > 0, prior.variance(within), 0.0)
-    # No spread is below a launch's own error: launches may agree by chance, as with two modes.
+    # No spread is below a run's own error: runs may agree by chance, as with two modes.
     return np.maximum((lent + shown) / total, within**2), total
 
 
@@ -268,7 +268,7 @@ def _robust_variance(base: Array, new: Array) -> Array:
 
 
 def _limit(variance: Array, freedom: Array) -> Array:
-    """Return what a launch exceeds as rarely as it does LIMIT deviations that are known."""
+    """Return what a run exceeds as rarely as it does LIMIT deviations that are known."""
     return np.sqrt(variance) * t_quantile(freedom, statistics.NormalDist().cdf(-LIMIT))
 
 
@@ -286,7 +286,7 @@ def median(side: Array) -> Array:
 
 
 def mean(side: Array) -> Array:
-    """Return each benchmark's mean over the launches that contain it; NaN if none does."""
+    """Return each benchmark's mean over the runs that contain it; NaN if none does."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.nansum(side, axis=1) / np.isfinite(side).sum(axis=1))
 

@@ -1,4 +1,4 @@
-"""Queries the program and measures rows: everything that the tuner launches."""
+"""Queries the program and measures rows: everything that the tuner runs."""
 
 import math
 import re
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from overlapbench.judge.runner import Runner
 from overlapbench.judge.session import filter_of
 from overlapbench.output import ResultError
-from overlapbench.reading.launch import Launch
 from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.program_run import ProgramRun
 from overlapbench.reading.result import Result, parse_result
 from overlapbench.tune.search import Estimate
 from overlapbench.tune.space import Grid, Point, Wish, axis_flags, ladders, parse_axes
@@ -28,7 +28,7 @@ class Machine:
 
     runner: Runner
     unit_ms: int
-    launches: int = 0
+    runs: int = 0
 
     @property
     def command(self) -> list[str]:
@@ -58,7 +58,7 @@ class Machine:
         """Measure points in one process; points without a comparable time are left out."""
         names = {grid.names[point]: point for point in points}
         budget = [f"--budget_ms={units * self.unit_ms}", *_QUICK]
-        result, _ = self._launch(wish, grid, points, budget)
+        result, _ = self._run(wish, grid, points, budget)
         found = {}
         for row in result.rows:
             point = names.get(str(row.name))
@@ -67,17 +67,17 @@ class Machine:
                 found[point] = Estimate(ms, *row.intervals.get(TIME, (0.0, math.inf)))
         return found
 
-    def launch(self, wish: Wish, grid: Grid, point: Point) -> Launch:
+    def run(self, wish: Wish, grid: Grid, point: Point) -> ProgramRun:
         """Measure one point in its own process, as ./bench would."""
-        return self._launch(wish, grid, [point], ["--no-self-test"])[1]
+        return self._run(wish, grid, [point], ["--no-self-test"])[1]
 
     def context_of(self, wish: Wish, row: BenchmarkName) -> Mapping[str, object]:
         """Measure a row as briefly as possible, and return the context of the result."""
         return self._results([*wish.flags, "--budget_ms=1", *_QUICK], [str(row)])[0].context
 
-    def _launch(
+    def _run(
         self, wish: Wish, grid: Grid, points: Sequence[Point], flags: Sequence[str]
-    ) -> tuple[Result, Launch]:
+    ) -> tuple[Result, ProgramRun]:
         axes = {
             knob: ",".join(dict.fromkeys(point[place] for point in points))
             for place, knob in enumerate(grid.ladder)
@@ -85,15 +85,15 @@ class Machine:
         names = [grid.names[point] for point in points]
         return self._results([*wish.flags, *axis_flags(axes), *flags], names)
 
-    def _results(self, flags: Sequence[str], names: Sequence[str]) -> tuple[Result, Launch]:
-        self.launches += 1
+    def _results(self, flags: Sequence[str], names: Sequence[str]) -> tuple[Result, ProgramRun]:
+        self.runs += 1
         runner = replace(self.runner, flags=[*self.runner.flags, *flags])
         try:
-            launch = runner.launch(COMMAND, self.launches, filter_of(names))
+            run = runner.run(COMMAND, self.runs, filter_of(names))
         except ResultError as error:
             raise ResultError(_LONG_FILTER.sub("--benchmark_filter=...", str(error))) from None
-        text = self.runner.files.pop(launch.source).decode()
-        return parse_result(launch.source, text), launch
+        text = self.runner.files.pop(run.source).decode()
+        return parse_result(run.source, text), run
 
     def _list(self, flags: Iterable[str]) -> list[str]:
         printed = self.runner.ask(COMMAND, [*flags, "--benchmark_list_tests"])

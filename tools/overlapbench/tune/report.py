@@ -53,7 +53,7 @@ def verdict_of(study: Study) -> str:
     if gain is not None and not study.problem:
         interval = (
             f"{_percent(gain.share)} {{}}({_percent(gain.low)} to {_percent(gain.high)};"
-            f" 95 % interval, {gain.launches} launches a side)"
+            f" 95 % interval, {gain.runs} runs a side)"
         )
         if gain.certain:
             ratio = gain.default_ms / gain.best_ms
@@ -65,10 +65,10 @@ def verdict_of(study: Study) -> str:
         outcome = "not finished"
     elif study.choice == study.grid.default:
         outcome = none
-    elif study.launches:
+    elif study.runs:
         outcome = "not confirmed: the search ended early"
     else:
-        outcome = "not confirmed: with --launches 0, none is claimed"
+        outcome = "not confirmed: with --runs 0, none is claimed"
     return f"{outcome}; {len(study.race.tried)} of {len(study.grid)} settings were tried"
 
 
@@ -117,7 +117,8 @@ def _pair(study: Study) -> dict[str, object]:
             "notes": advice.notes,
         }
     if study.gain is not None:
-        found["gain"] = asdict(study.gain)
+        gain = asdict(study.gain)
+        found["gain"] = gain | {"launches": gain.pop("runs")}  # the format's older word
     return found
 
 

@@ -18,8 +18,8 @@ from overlapbench.judge.session import BASE, schedule
 from overlapbench.judge.side import Side, natural
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME
-from overlapbench.reading.launch import Launch
 from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.program_run import ProgramRun
 from overlapbench.statistics import estimates
 from overlapbench.tune.machine import Machine
 from overlapbench.tune.search import Estimate, Race
@@ -37,7 +37,7 @@ class Gain:
     share: float
     low: float
     high: float
-    launches: int  # per side
+    runs: int  # per side
 
     @property
     def certain(self) -> bool:
@@ -54,7 +54,7 @@ class Study:
     row: BenchmarkName
     context: Mapping[str, object]
     grid: Grid
-    launches: int  # per side, to confirm the gain; 0: claim none
+    runs: int  # per side, to confirm the gain; 0: claim none
     say: Callable[[str], None]
     deadline: float = math.inf  # by time.monotonic
     race: Race = field(init=False)
@@ -62,7 +62,7 @@ class Study:
     gain: Gain | None = None
     problem: str = ""  # why no gain is claimed, apart from its size
     spent_s: float = 0.0  # on the search
-    launch_s: float = 3.0  # of one row in its own process; initially a guess
+    run_s: float = 3.0  # of one row in its own process; initially a guess
 
     def __post_init__(self) -> None:
         self.race = Race(self.grid, self._measure, self._goes_on)
@@ -80,7 +80,7 @@ class Study:
                 tried = "no row could be measured; overlapbench run shows why"
                 self.problem = tried if self.race.tried else "the time budget is over"
                 return
-            if self.launches > 0 and self.choice != self.grid.default:
+            if self.runs > 0 and self.choice != self.grid.default:
                 self.gain = self._confirm(self.choice)
         except ResultError as error:
             self.problem = str(error)
@@ -88,10 +88,10 @@ class Study:
     def remaining_s(self) -> float:
         """Estimate how long search and confirmation still take."""
         left = self.race.limit - self.race.spent
-        return left * self._evaluation_s() + 2 * self.launches * self.launch_s
+        return left * self._evaluation_s() + 2 * self.runs * self.run_s
 
     def _goes_on(self) -> bool:
-        return time.monotonic() + 2 * self.launches * self.launch_s < self.deadline
+        return time.monotonic() + 2 * self.runs * self.run_s < self.deadline
 
     def _measure(self, title: str, points: Sequence[Point], units: int) -> Mapping[Point, Estimate]:
         best = self.race.best
@@ -104,20 +104,20 @@ class Study:
         return found
 
     def _confirm(self, choice: Point) -> Gain:
-        """Launch default and choice in turn, A B B A."""
-        made: dict[Point, list[Launch]] = {self.grid.default: [], choice: []}
-        order = schedule(self.launches)
+        """Run default and choice in turn, A B B A."""
+        made: dict[Point, list[ProgramRun]] = {self.grid.default: [], choice: []}
+        order = schedule(self.runs)
         for number, side in enumerate(order):
-            left = spell_time((len(order) - number) * self.launch_s)
+            left = spell_time((len(order) - number) * self.run_s)
             what, point = ("default", self.grid.default) if side == BASE else ("best", choice)
-            self.say(f"confirming: launch {number + 1} of {len(order)}: {what}, about {left} left")
+            self.say(f"confirming: run {number + 1} of {len(order)}: {what}, about {left} left")
             started = time.monotonic()
-            made[point].append(self.machine.launch(self.wish, self.grid, point))
-            self.launch_s = time.monotonic() - started
+            made[point].append(self.machine.run(self.wish, self.grid, point))
+            self.run_s = time.monotonic() - started
         return compare_rows(made[self.grid.default], made[choice], str(self.row))
 
     def _evaluation_s(self) -> float:
-        """Return the time of an evaluation, including its share of the launch."""
+        """Return the time of an evaluation, including its share of the run."""
         return self.spent_s / self.race.spent if self.race.spent else 1.0
 
 
@@ -126,8 +126,8 @@ def spell_time(seconds: float) -> str:
     return f"{math.ceil(seconds)} s" if seconds < 90 else f"{round(seconds / 60)} min"
 
 
-def compare_rows(default: Sequence[Launch], best: Sequence[Launch], name: str) -> Gain:
-    """Compare launches of one row each; ResultError if a row has a problem."""
+def compare_rows(default: Sequence[ProgramRun], best: Sequence[ProgramRun], name: str) -> Gain:
+    """Compare runs of one row each; ResultError if a row has a problem."""
     base, new = _side("default", default, name), _side("best", best, name)
     for side in (base, new):
         if problem := side.problem(name):
@@ -140,8 +140,8 @@ def compare_rows(default: Sequence[Launch], best: Sequence[Launch], name: str) -
     return Gain(found.base, found.new, -found.relative, low, high, len(default))
 
 
-def _side(side: str, launches: Sequence[Launch], name: str) -> Side:
-    for launch in launches:
-        if len(launch.names) != 1:
-            raise ResultError(f"not confirmed: a launch has {len(launch.names)} rows instead of 1")
-    return Side.collect(side, [replace(launch, names=(name,)) for launch in launches])
+def _side(side: str, runs: Sequence[ProgramRun], name: str) -> Side:
+    for run in runs:
+        if len(run.names) != 1:
+            raise ResultError(f"not confirmed: a run has {len(run.names)} rows instead of 1")
+    return Side.collect(side, [replace(run, names=(name,)) for run in runs])

@@ -88,7 +88,7 @@ def format_json(comparison: Comparison, every: bool = True) -> str:
                 "verdict": row.verdict.value,
                 "fails": bool(row.fails),
                 "reason": row.reason,
-                "launches": row.launches,
+                "launches": row.runs,
                 "findings": [_finding(finding) for finding in row.findings],
                 "not_judged": {metric: {"base": b, "new": n} for metric, b, n in row.shown},
             }

@@ -1,9 +1,8 @@
 """The files of a report: results as runs.
 
-A run is the launches of one build on one machine, reduced to their medians. Files are launches of
-one run if they come from the same machine, versions and revision and measured the same benchmarks.
-Drawn separately, five launches would be five curves on top of each other. Comparisons use their
-median, too.
+Files from the same machine, versions and revision that measured the same benchmarks are repeated
+runs of one build. They are reduced to their medians, as comparisons do: drawn separately, five
+would be five curves on top of each other.
 """
 
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from overlapbench.grouping import grouped
 from overlapbench.output import ResultError, expand
-from overlapbench.reading.launch import Launch, parse_launch, surroundings
+from overlapbench.reading.program_run import ProgramRun, parse_program_run, surroundings
 from overlapbench.reading.result import (
     Result,
     failed_self_test,
@@ -41,7 +40,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Run:
-    """One run; its result has the context of the first launch, and the doubts of any launch."""
+    """Repeated runs as one, with the context of the first and the doubts of any."""
 
     result: Result
     titles: tuple[str, ...]  # of the files
@@ -76,13 +75,14 @@ class Run:
         return [warning for warning, applies in warnings.items() if applies]
 
 
-def read_runs(arguments: Sequence[str], compared: bool) -> tuple[list[Run], list[Launch]]:
-    """Read files, globs and `-` as runs and, if they will be compared, as launches too.
+def read_runs(arguments: Sequence[str], compared: bool) -> tuple[list[Run], list[ProgramRun]]:
+    """Read files, globs and `-`, repeated ones as one, and, if they will be compared, each alone.
 
     Each file is read once and its text released. ResultError unless every one is a result.
     """
     runs: list[Run] = []
-    launches, count = [], 0
+    each: list[ProgramRun] = []
+    count = 0
     for source, title in source_titles(expand(arguments)).items():
         text = load(source)
         runs.append(_labelled(Run(parse_result(source, text, title), (title,))))
@@ -92,14 +92,14 @@ def read_runs(arguments: Sequence[str], compared: bool) -> tuple[list[Run], list
                 f"{source}: benchmarks: above {LARGEST_ROWS} rows in all: give fewer files"
             )
         if compared:
-            launches.append(parse_launch(source, text))
+            each.append(parse_program_run(source, text))
     results = unite([run.result for run in runs])
     united = [replace(run, result=result) for run, result in zip(runs, results, strict=True)]
-    return merge_launches(united), launches
+    return merge_repeated(united), each
 
 
-def merge_launches(runs: Sequence[Run]) -> list[Run]:
-    """Make one run of all launches that belong together."""
+def merge_repeated(runs: Sequence[Run]) -> list[Run]:
+    """Make one of all runs that repeat each other."""
 
     def measured(run: Run) -> tuple[object, ...]:
         context, names = run.result.context, frozenset(row.name for row in run.result.rows)
@@ -115,14 +115,14 @@ def _merge(group: Sequence[Run]) -> Run:
     titles = tuple(title for run in group for title in run.titles)
     rows = grouped((row for run in group for row in run.result.rows), lambda row: row.name)
     context = dict(first.result.context)
-    for launch in group:
-        other = launch.result.context
+    for run in group:
+        other = run.result.context
         context |= {"busy": other["busy"]} if "busy" in other else {}
         context |= {"self_test": other["self_test"]} if failed_self_test(other) else {}
     merged = replace(
         first.result,
         context=context,
-        rows=tuple(sum_up(launches, "launches") for launches in rows.values()),
+        rows=tuple(sum_up(same, "runs") for same in rows.values()),
         incomplete=next((run.result.incomplete for run in group if run.result.incomplete), ""),
     )
     return _labelled(Run(merged, titles))

@@ -1,11 +1,11 @@
-"""Launches: one result file as a comparison sees it, with one figure per benchmark and metric.
+"""Runs of the program: a result file as comparisons see it, a figure per benchmark and metric.
 
-The launch is the unit of comparison: repetitions inside one process share clocks, memory and
+The run is the unit of comparison: repetitions inside one process share clocks, memory and
 placement, so each benchmark's repetitions are reduced to their median. Files of this suite are
 checked as in every tool. Any other Google Benchmark file is accepted too, with its time as the only
 metric.
 
-A file may contain thousands of benchmarks, and a comparison hundreds of files. So a launch is a few
+A file may contain thousands of benchmarks, and a comparison hundreds of files. So a run is a few
 arrays, and names are processed once for all files.
 """
 
@@ -58,7 +58,7 @@ def surroundings(context: Mapping[str, object]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Launch:
+class ProgramRun:
     """One result file; the sequences after the context have one entry per benchmark."""
 
     source: str
@@ -68,7 +68,7 @@ class Launch:
     names: Sequence[str]
     units: Sequence[str]
     values: Array  # benchmarks x columns: medians of repetitions, the time in ms; NaN if missing
-    errors: Array  # standard errors of the times' logarithms inside the launch; NaN if unknown
+    errors: Array  # standard errors of the times' logarithms inside the run; NaN if unknown
     repetitions: Sequence[int]
     problems: Sequence[str]  # why figures cannot be trusted; "" for a good row
     doubt: str = ""  # why rows are missing, or none can be trusted; "" if all is well
@@ -76,9 +76,9 @@ class Launch:
 
     @property
     def identity(self) -> object:
-        """What a copy of the file shares with it, and another launch does not."""
+        """What a copy of the file shares with it, and another run does not."""
         if not np.isfinite(self.values).any():
-            return id(self)  # every row failed: nothing tells two such launches apart
+            return id(self)  # every row failed: nothing tells two such runs apart
         rows = zip(self.names, self.problems, map(bytes, self.values), strict=True)
         return self.date, frozenset(rows)
 
@@ -87,22 +87,22 @@ class Launch:
         return float(self.values[self.names.index(name), self.columns.index(TIME)])
 
 
-def read_launches(arguments: Iterable[str]) -> list[Launch]:
+def read_program_runs(arguments: Iterable[str]) -> list[ProgramRun]:
     """Read files, globs and `-`; ResultError unless every one is a result."""
-    return [parse_launch(source, load(source)) for source in expand(list(arguments))]
+    return [parse_program_run(source, load(source)) for source in expand(list(arguments))]
 
 
-def parse_launch(source: str, text: str) -> Launch:
+def parse_program_run(source: str, text: str) -> ProgramRun:
     """Validate and reduce one file."""
-    return to_launch(read_entries(source, text))
+    return to_program_run(read_entries(source, text))
 
 
-def to_launch(entries: Entries) -> Launch:
+def to_program_run(entries: Entries) -> ProgramRun:
     """Reduce each benchmark's repetitions to their medians."""
     context, places = entries.document.context.values, entries.places
     columns = columns_of(entries.table)
     values = np.column_stack([*map(entries.column, columns)])
-    return Launch(
+    return ProgramRun(
         entries.document.source,
         surroundings(context),
         entries.table,

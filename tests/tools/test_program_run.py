@@ -1,4 +1,4 @@
-"""Launches: repetitions become medians, plain files are taken, and refusals name field and line."""
+"""Runs: repetitions become medians, plain files are taken, and refusals name field and line."""
 
 import json
 import math
@@ -15,8 +15,8 @@ from overlapbench.output import ResultError
 from overlapbench.reading import source
 from overlapbench.reading.counters import stored_table
 from overlapbench.reading.entries import SAVED, Array, columns_of
-from overlapbench.reading.launch import parse_launch, read_launches
 from overlapbench.reading.plain import MEDIAN_ERROR
+from overlapbench.reading.program_run import parse_program_run, read_program_runs
 from samples import Json
 
 NAME = "Compute/Gemm/n:64"
@@ -26,7 +26,7 @@ PAIR = "AllToAll+Gemm/grid:1x1"
 
 
 class Figures(NamedTuple):
-    """One benchmark of a launch."""
+    """One benchmark of a run."""
 
     unit: str
     values: Array
@@ -37,7 +37,7 @@ class Figures(NamedTuple):
 
 def read(*rows: Json, **context: str) -> dict[str, Figures]:
     document = samples.document(rows, **context)
-    one = parse_launch("run.json", json.dumps(document))
+    one = parse_program_run("run.json", json.dumps(document))
     columns = (one.units, one.values, one.errors, one.repetitions, one.problems)
     return dict(zip(one.names, map(Figures._make, zip(*columns, strict=True)), strict=True))
 
@@ -95,11 +95,11 @@ def test_a_plain_file_of_google_benchmark_has_its_time() -> None:
     row = samples.row("BM_Copy/1024", real_time=5.0, time_unit="us", efficiency=-3, valid="x")
     del row["repetition_index"]
     text = json.dumps({"context": {"num_cpus": 2}, "benchmarks": [row]})
-    launch = parse_launch("plain.json", text)
-    assert launch.time_ms("BM_Copy/1024") == pytest.approx(0.005)
-    assert launch.table.judged == ("time",)
-    assert "efficiency" not in launch.columns
-    assert {key: text for key, text in launch.context.items() if text} == {"num_cpus": "2"}
+    run = parse_program_run("plain.json", text)
+    assert run.time_ms("BM_Copy/1024") == pytest.approx(0.005)
+    assert run.table.judged == ("time",)
+    assert "efficiency" not in run.columns
+    assert {key: text for key, text in run.context.items() if text} == {"num_cpus": "2"}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_bad_row_is_refused_by_field_and_line(change: Json, complaint: str) ->
     document = samples.document([samples.row(NAME + "0"), samples.row(NAME) | change])
     text = json.dumps(document, indent=1)
     with pytest.raises(ResultError) as refusal:
-        parse_launch("run.json", text)
+        parse_program_run("run.json", text)
     line = str(refusal.value)
     assert line.startswith(f"run.json: benchmarks[1].{complaint}")
     key = next(iter(change))
@@ -157,7 +157,7 @@ def test_a_missing_field_is_refused_by_the_line_of_its_entry() -> None:
     del row["real_time"]
     text = json.dumps(samples.document([samples.row(NAME + "0"), row]), indent=1)
     with pytest.raises(ResultError, match=r"benchmarks\[1\]\.real_time: missing \(line \d+\)"):
-        parse_launch("run.json", text)
+        parse_program_run("run.json", text)
 
 
 def test_a_file_that_is_too_large_is_refused(
@@ -167,4 +167,4 @@ def test_a_file_that_is_too_large_is_refused(
     path = tmp_path / "large.json"
     path.write_bytes(b" " * (3 << 20) + b"{}")
     with pytest.raises(ResultError, match=r"large\.json: above 3 MiB"):
-        read_launches([str(path)])
+        read_program_runs([str(path)])

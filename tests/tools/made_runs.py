@@ -1,6 +1,6 @@
-"""Launches made up for the tests of comparing: sides of result files with known noise.
+"""Runs made up for the tests of comparing: sides of result files with known noise.
 
-    python tests/tools/launches.py FOLDER
+    python tests/tools/made_runs.py FOLDER
 
 writes the 200 files that docs/comparing.md gives the time of.
 """
@@ -17,30 +17,30 @@ from samples import Json
 NAMES = tuple(f"Compute/Gemm/n:{n}/cache:cold" for n in range(16, 16 * 13, 16))
 
 
-def launch(times: Mapping[str, float], **context: str) -> Json:
+def run(times: Mapping[str, float], **context: str) -> Json:
     """Make a result with a row for each time, in ms."""
     rows = [samples.row(name, real_time=time) for name, time in times.items()]
     return samples.document(rows, **context)
 
 
 def side(
-    launches: int, seed: int, slower: Mapping[str, float] | None = None, noise: float = 0.003
+    runs: int, seed: int, slower: Mapping[str, float] | None = None, noise: float = 0.003
 ) -> list[Json]:
-    """Make launches of NAMES; `slower` has factors."""
+    """Make runs of NAMES; `slower` has factors."""
     random = np.random.default_rng(seed)
     return [
-        launch(
+        run(
             {
                 name: (slower or {}).get(name, 1.0) * float(np.exp(noise * random.normal()))
                 for name in NAMES
             }
         )
-        for _ in range(launches)
+        for _ in range(runs)
     ]
 
 
 def write_side(folder: Path, name: str, documents: Sequence[Json]) -> list[str]:
-    """Write launches as files and return their paths."""
+    """Write runs as files and return their paths."""
     return [
         str(samples.write(folder / f"{name}{i}.json", document))
         for i, document in enumerate(documents)
@@ -48,7 +48,7 @@ def write_side(folder: Path, name: str, documents: Sequence[Json]) -> list[str]:
 
 
 def large(rows: int, seed: int) -> Json:
-    """Make a launch with all the counters that a row of a pair has."""
+    """Make a run with all the counters that a row of a pair has."""
     random = np.random.default_rng(seed)
     made = []
     for n, factor in enumerate(np.exp(0.01 * random.normal(size=rows)).tolist()):
