@@ -29,7 +29,7 @@ class HostPlan {
 
  private:
   Progress progress_{0, 2};
-  Ranks ranks_{Launched{.rank = 0, .size = 2}, progress_};
+  Ranks ranks_{RankPlace{.rank = 0, .size = 2}, progress_};
   std::unique_ptr<Device> device_ = OpenHostDevice(1);
   Machine machine_{*device_, ranks_};
   Registry registry_;

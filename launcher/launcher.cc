@@ -31,7 +31,7 @@ namespace {
 // For mpirun to start and to reach other machines, in addition to what the ranks themselves take.
 constexpr std::chrono::seconds kForMpirun(10);
 
-long RanksOf(const LaunchRequest& request) {
+long RanksOf(const StartRequest& request) {
   if (request.ranks.empty()) return 0;
   const auto ranks = WholeNumber(request.ranks);
   if (ranks && *ranks >= 1 && *ranks <= kMostRanks) return *ranks;
@@ -106,11 +106,11 @@ void SetEnvironment(bool is_on_one_machine) {
 
 }  // namespace
 
-std::optional<LaunchRequest> ReadLaunchRequest(const std::vector<std::string>& arguments) {
-  constexpr std::string_view kLaunch = "--launch=";
-  if (arguments.empty() || !arguments[0].starts_with(kLaunch)) return std::nullopt;
-  LaunchRequest request;
-  request.caller = arguments[0].substr(kLaunch.size());
+std::optional<StartRequest> ReadStartRequest(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kStart = "--start=";
+  if (arguments.empty() || !arguments[0].starts_with(kStart)) return std::nullopt;
+  StartRequest request;
+  request.caller = arguments[0].substr(kStart.size());
   std::size_t next = 1;
   for (; next < arguments.size() && arguments[next] != "--"; ++next) {
     const std::string& word = arguments[next];
@@ -128,7 +128,7 @@ std::optional<LaunchRequest> ReadLaunchRequest(const std::vector<std::string>& a
     else if (name == "--connections")
       request.connections = value;
     else
-      throw UsageError(fmt::format("--launch is for ./bench; it has no '{}'", word));
+      throw UsageError(fmt::format("--start is for ./bench; it has no '{}'", word));
   }
   // mpirun must not inherit it.
   if (request.done >= 0) fcntl(request.done, F_SETFD, FD_CLOEXEC);
@@ -136,12 +136,12 @@ std::optional<LaunchRequest> ReadLaunchRequest(const std::vector<std::string>& a
   return request;
 }
 
-void TellDone(const LaunchRequest& request) {
+void TellDone(const StartRequest& request) {
   if (request.done >= 0 && write(request.done, "done\n", 5) < 0) return;  // the caller has gone
 }
 
-int Launch(const std::string& program, const LaunchRequest& request, const Options& options,
-           Signals& signals) {
+int StartRanks(const std::string& program, const StartRequest& request, const Options& options,
+               Signals& signals) {
   const Wish wish{options.backend, RanksOf(request), request.hostfile, request.connections};
   const auto hosts = HostsOf(wish.hostfile);
   const int nodes = AllocatedNodes(

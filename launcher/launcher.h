@@ -1,6 +1,6 @@
 // The launcher: how ./bench starts ranks, in the program itself.
 //
-//   overlapbench --launch=NAME [--parent=PID] [--done=FD] [--ranks=N] [--hostfile=FILE]
+//   overlapbench --start=NAME [--parent=PID] [--done=FD] [--ranks=N] [--hostfile=FILE]
 //       [--connections=V] -- FLAG...
 //
 // It reads the flags, decides how many ranks there are (start.h), starts mpirun with this program,
@@ -18,7 +18,7 @@
 
 namespace overlapbench {
 
-struct LaunchRequest {
+struct StartRequest {
   std::string caller = "bench";
   int parent = 0;
   int done = -1;
@@ -29,14 +29,14 @@ struct LaunchRequest {
 };
 
 // Tells the caller that everything has been said.
-void TellDone(const LaunchRequest& request);
+void TellDone(const StartRequest& request);
 
 // nullopt if the program is not to be the launcher. Throws UsageError.
-std::optional<LaunchRequest> ReadLaunchRequest(const std::vector<std::string>& arguments);
+std::optional<StartRequest> ReadStartRequest(const std::vector<std::string>& arguments);
 
 // Starts the ranks of `program` with the request's flags, which were read as `options`. Returns the
 // exit status. Throws UsageError.
-int Launch(const std::string& program, const LaunchRequest& request, const Options& options,
-           Signals& signals);
+int StartRanks(const std::string& program, const StartRequest& request, const Options& options,
+               Signals& signals);
 
 }  // namespace overlapbench

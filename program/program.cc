@@ -128,12 +128,11 @@ int Refuse(const std::exception& error, int status, bool show) {
 
 int Main(const std::vector<std::string>& arguments, ProgramHooks& hooks) {
   const CommandLine line = Read(arguments, hooks);
-  const Launched launched = ByLauncher();
+  const RankPlace place = ByLauncher();
   // Ranks that a launcher started must learn of each other's mistakes.
-  if (!line.error.empty() && launched.size == 1)
-    return Refuse(UsageError(line.error), kUsage, true);
+  if (!line.error.empty() && place.size == 1) return Refuse(UsageError(line.error), kUsage, true);
   const Question question = line.options.question;
-  if (question == Question::kFlags || (question == Question::kNone && launched.size == 1)) {
+  if (question == Question::kFlags || (question == Question::kNone && place.size == 1)) {
     try {
       RequireUsable(line.options, [&](const Registry& registry) {
         const std::string& delay = line.options.inject_delay;
@@ -144,7 +143,7 @@ int Main(const std::vector<std::string>& arguments, ProgramHooks& hooks) {
     }
   }
   if (line.options.question != Question::kNone) {
-    if (launched.rank == 0) Answer(line.options.question);
+    if (place.rank == 0) Answer(line.options.question);
     return 0;
   }
   if (line.options.plan_ranks > 0) {
@@ -156,11 +155,11 @@ int Main(const std::vector<std::string>& arguments, ProgramHooks& hooks) {
     }
   }
   try {
-    RequireMpiFrom(launched);
+    RequireMpiFrom(place);
   } catch (const Error& error) {
-    return Refuse(error, kFailed, launched.rank == 0);
+    return Refuse(error, kFailed, place.rank == 0);
   }
-  Progress progress(launched.rank, launched.size);
+  Progress progress(place.rank, place.size);
   Watchdog watchdog(progress, line.options.timeout);
   hooks.Begin(progress);
   SetMpiDefaults();
@@ -173,7 +172,7 @@ int Main(const std::vector<std::string>& arguments, ProgramHooks& hooks) {
     return Refuse(error, status, ranks.is_root());
   };
   try {
-    RequireStartedBy(launched, ranks);
+    RequireStartedBy(place, ranks);
     RequireSameBuild(ranks);
     return Run(watchdog, ranks, hooks, line);
   } catch (const FatalError& error) {
@@ -190,12 +189,12 @@ int Main(const std::vector<std::string>& arguments, ProgramHooks& hooks) {
 }
 
 // What ./bench calls.
-int MainOfLauncher(const std::string& program, const LaunchRequest& request, ProgramHooks& hooks) {
+int MainOfLauncher(const std::string& program, const StartRequest& request, ProgramHooks& hooks) {
   Signals signals;
   const CommandLine line = Read(request.flags, hooks);
   if (!line.error.empty()) return Refuse(UsageError(line.error), kUsage, true);
   try {
-    return Launch(program, request, line.options, signals);
+    return StartRanks(program, request, line.options, signals);
   } catch (const std::exception& error) {
     std::cerr << request.caller << ": " << error.what() << "\n";
     return dynamic_cast<const UsageError*>(&error) != nullptr ? kUsage : kFailed;
@@ -207,7 +206,7 @@ int MainOfLauncher(const std::string& program, const LaunchRequest& request, Pro
 int RunProgram(int argc, char** argv, ProgramHooks& hooks) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
-    if (const auto request = ReadLaunchRequest(arguments)) {
+    if (const auto request = ReadStartRequest(arguments)) {
       const int status = MainOfLauncher(argv[0], *request, hooks);
       TellDone(*request);
       return status;

@@ -64,7 +64,7 @@ std::string Missing(const std::vector<int>& ranks, std::chrono::milliseconds tim
 
 }  // namespace
 
-Launched ByLauncher() {
+RankPlace ByLauncher() {
   const bool slurm = IsSlurmTask();
   const int by_mpi = FirstSet({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}, -1);
   const int size =
@@ -149,7 +149,7 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
   host_ids_ = Gather(HostId(), "starting: naming hosts");
 }
 
-Ranks::Ranks(const Launched& posed, Progress& progress, int hosts)
+Ranks::Ranks(const RankPlace& posed, Progress& progress, int hosts)
     : timeout_(std::chrono::milliseconds(0)),
       progress_(progress),
       host_ids_(posed.size),
@@ -168,16 +168,16 @@ Ranks::~Ranks() {
   if (ends_mpi_) MPI_Finalize();
 }
 
-void RequireMpiFrom(const Launched& launched) {
-  if (!launched.lacks_mpi) return;
+void RequireMpiFrom(const RankPlace& place) {
+  if (!place.lacks_mpi) return;
   throw Error(fmt::format(
       "started as rank {} of {}, but this launcher does not start MPI; with srun try --mpi=pmix "
       "(srun --mpi=list lists the choices)",
-      launched.rank, launched.size));
+      place.rank, place.size));
 }
 
-void RequireStartedBy(const Launched& launched, const Ranks& ranks) {
-  if (ranks.size() == 1) RequireMpiFrom({launched.rank, launched.size, launched.size > 1});
+void RequireStartedBy(const RankPlace& place, const Ranks& ranks) {
+  if (ranks.size() == 1) RequireMpiFrom({place.rank, place.size, place.size > 1});
 }
 
 std::string Ranks::LibraryVersion() {

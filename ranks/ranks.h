@@ -40,14 +40,14 @@ void ThrowIfMpiFailed(int code, const char* call);
 #define MPI_CHECK(call) ::overlapbench::ThrowIfMpiFailed((call), #call)
 
 // This process's rank and their number, known from the launcher before MPI starts.
-struct Launched {
+struct RankPlace {
   int rank = 0;
   int size = 1;
   bool lacks_mpi = false;  // srun without PMIx: MPI could not start
 };
 // Read from the environment that mpirun or srun sets; rank 0 of 1 without a launcher. Slurm sets
 // its variables also in the shell of an allocation, which is not a rank.
-Launched ByLauncher();
+RankPlace ByLauncher();
 
 // Another rank has failed in the step that this rank is in. Ranks::Together does not count it as an
 // error of this rank.
@@ -81,7 +81,7 @@ class Ranks {
   Ranks(std::chrono::milliseconds timeout, Progress& progress);
   // Stands for one of many ranks in lists and plans, without MPI and without starting the others.
   // Nothing that meets or asks other ranks may be called. `hosts` share the ranks.
-  Ranks(const Launched& posed, Progress& progress, int hosts = 1);
+  Ranks(const RankPlace& posed, Progress& progress, int hosts = 1);
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -213,8 +213,8 @@ class Ranks {
 
 // Throws Error if the launcher started several processes without MPI: before MPI starts, if that is
 // known, since MPI would end the process; afterwards, if each believes it is alone.
-void RequireMpiFrom(const Launched& launched);
-void RequireStartedBy(const Launched& launched, const Ranks& ranks);
+void RequireMpiFrom(const RankPlace& place);
+void RequireStartedBy(const RankPlace& place, const Ranks& ranks);
 
 // Milliseconds of this process's clock.
 double NowMs();

@@ -587,7 +587,7 @@ const std::map<std::string, std::vector<Axis>>& AxesOfCuda() {
 TEST(NamesOnGpus, AreTheCombinationsThatAreNotExcluded) {
   const auto device = PosingDevice::H200();
   Progress progress(0, 2);
-  Ranks ranks(Launched{.rank = 0, .size = 2}, progress);
+  Ranks ranks(RankPlace{.rank = 0, .size = 2}, progress);
   Machine machine{*device, ranks};
   const Registry known = AllWorkloads(machine);
   Registry workloads;

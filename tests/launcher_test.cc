@@ -48,18 +48,18 @@ int CountFakeGpus() {
 
 namespace {
 
-TEST(ReadLaunchRequest, IsOfBenchOnly) {
-  EXPECT_FALSE(ReadLaunchRequest({}));
-  EXPECT_FALSE(ReadLaunchRequest({"--backend=host", "--launch=bench"}));
+TEST(ReadStartRequest, IsOfBenchOnly) {
+  EXPECT_FALSE(ReadStartRequest({}));
+  EXPECT_FALSE(ReadStartRequest({"--backend=host", "--start=bench"}));
 }
 
-LaunchRequest Requested(const std::vector<std::string>& arguments) {
-  return ReadLaunchRequest(arguments).value_or(LaunchRequest());
+StartRequest Requested(const std::vector<std::string>& arguments) {
+  return ReadStartRequest(arguments).value_or(StartRequest());
 }
 
-TEST(ReadLaunchRequest, SeparatesItsOwnFlagsFromThoseOfTheRanks) {
-  const LaunchRequest request =
-      Requested({"--launch=bench", "--parent=7", "--ranks=3", "--hostfile=a=b", "--connections=8",
+TEST(ReadStartRequest, SeparatesItsOwnFlagsFromThoseOfTheRanks) {
+  const StartRequest request =
+      Requested({"--start=bench", "--parent=7", "--ranks=3", "--hostfile=a=b", "--connections=8",
                  "--", "--ranks=4", "--", "x"});
   EXPECT_EQ(request.caller, "bench");
   EXPECT_EQ(request.parent, 7);
@@ -68,17 +68,17 @@ TEST(ReadLaunchRequest, SeparatesItsOwnFlagsFromThoseOfTheRanks) {
   EXPECT_EQ(request.hostfile, "a=b");
   EXPECT_EQ(request.connections, "8");
   EXPECT_EQ(request.flags, (std::vector<std::string>{"--ranks=4", "--", "x"}));
-  const LaunchRequest bare = Requested({"--launch=", "--parent=x", "--done", "--ranks"});
+  const StartRequest bare = Requested({"--start=", "--parent=x", "--done", "--ranks"});
   EXPECT_EQ(bare.caller, "");
   EXPECT_EQ(bare.parent, 0);
   EXPECT_EQ(bare.done, -1);
   EXPECT_EQ(bare.ranks, "");
   EXPECT_TRUE(bare.flags.empty());
   try {
-    ReadLaunchRequest({"--launch=bench", "--ranks=3", "--speed=2"});
+    ReadStartRequest({"--start=bench", "--ranks=3", "--speed=2"});
     FAIL() << "it has no such flag";
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "--launch is for ./bench; it has no '--speed=2'");
+    EXPECT_STREQ(error.what(), "--start is for ./bench; it has no '--speed=2'");
   }
 }
 
@@ -89,8 +89,8 @@ TEST(TellDone, WritesALineToTheCallersDescriptor) {
   ASSERT_EQ(pipe(ends.data()), 0);
   const Descriptor reading(ends[0]);
   Descriptor writing(ends[1]);
-  const LaunchRequest request =
-      Requested({"--launch=bench", "--done=" + std::to_string(writing.get())});
+  const StartRequest request =
+      Requested({"--start=bench", "--done=" + std::to_string(writing.get())});
   EXPECT_EQ(fcntl(writing.get(), F_GETFD), FD_CLOEXEC);
   TellDone(request);
   writing = Descriptor();
@@ -118,8 +118,8 @@ class LaunchTest : public testing::Test {
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
   }
-  // A launch whose mpirun is `script`.
-  Child Start(const LaunchRequest& request, const std::string& script,
+  // A start whose mpirun is `script`.
+  Child Start(const StartRequest& request, const std::string& script,
               const std::vector<std::string>& flags = {"--backend=host"}, Descriptor out = {}) {
     fs::permissions(Write("mpirun", "#!/bin/bash\n" + script), fs::perms::owner_all);
     return Child(
@@ -127,7 +127,7 @@ class LaunchTest : public testing::Test {
           setenv("PATH", (folder_.string() + ":" + std::getenv("PATH")).c_str(), 1);
           Signals signals;
           try {
-            return Launch("/a/program", request, ParseOptions(flags), signals);
+            return StartRanks("/a/program", request, ParseOptions(flags), signals);
           } catch (const UsageError& error) {
             std::cerr << error.what();
             return 2;
@@ -135,8 +135,8 @@ class LaunchTest : public testing::Test {
         },
         std::move(out));
   }
-  // The first line of a launch: what it starts, without "bench: starting ".
-  std::string Starts(const LaunchRequest& request) {
+  // The first line of a start: what it starts, without "bench: starting ".
+  std::string Starts(const StartRequest& request) {
     Child job = Start(request, "exit 0");
     job.End();
     const std::string said = job.Err();
@@ -153,7 +153,7 @@ class LaunchTest : public testing::Test {
 };
 
 TEST_F(LaunchTest, GivesMpirunTheProgramAndItsFlags) {
-  LaunchRequest request;
+  StartRequest request;
   request.ranks = "3";
   request.flags = {"--backend=host", "--x"};
   constexpr std::array kAlways = {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
@@ -176,7 +176,7 @@ TEST_F(LaunchTest, GivesMpirunTheProgramAndItsFlags) {
 }
 
 TEST_F(LaunchTest, WithAHostFileMpirunMayUseTheScheduler) {
-  LaunchRequest request;
+  StartRequest request;
   request.hostfile = Write("hosts", "a slots=2\nb slots=1\n");
   request.connections = "8";
   Child job = Start(request, R"(echo "$@" "ras=$OMPI_MCA_ras")");
@@ -188,7 +188,7 @@ TEST_F(LaunchTest, WithAHostFileMpirunMayUseTheScheduler) {
 }
 
 TEST_F(LaunchTest, ReadsTheHostFileIfMpirunStillCan) {
-  LaunchRequest request;
+  StartRequest request;
   request.hostfile = folder_ / "pipe";
   ASSERT_EQ(mkfifo(request.hostfile.c_str(), 0600), 0);
   const std::string told = "a rank in each slot on the machines of " + request.hostfile;
@@ -199,7 +199,7 @@ TEST_F(LaunchTest, ReadsTheHostFileIfMpirunStillCan) {
 }
 
 TEST_F(LaunchTest, CountsTheMachinesOfTheAllocation) {
-  LaunchRequest request;
+  StartRequest request;
   request.ranks = "2";
   const std::string one = Starts(request);
   EXPECT_TRUE(one.starts_with("2 ranks on ")) << one;
@@ -228,7 +228,7 @@ TEST_F(LaunchTest, StartsARankForEachGpu) {
 }
 
 TEST_F(LaunchTest, RefusesANumberOfRanksThatCannotBe) {
-  LaunchRequest request;
+  StartRequest request;
   for (const char* bad : {"0", "1025", "-1", "two", "1.5"}) {
     request.ranks = bad;
     EXPECT_EQ(Starts(request),
@@ -258,7 +258,7 @@ TEST_F(LaunchTest, NamesTheUsersSettingsIfMpirunFails) {
 
 TEST_F(LaunchTest, TheJobHasItsCallerAndItsFile) {
   const std::string rows = folder_ / "r.json";
-  LaunchRequest request;
+  StartRequest request;
   request.caller = "me";
   Child job = Start(request, "echo x >" + rows + "; " + R"(printf '\036started\n' >&2; exit 7)",
                     {"--backend=host", "--benchmark_out=" + rows});
@@ -281,7 +281,7 @@ TEST_F(LaunchTest, TellsTheRanksTheWidthOfTheTerminal) {
     const winsize size{50, static_cast<unsigned short>(width), 0, 0};
     ASSERT_EQ(openpty(&terminal, &end, nullptr, nullptr, &size), 0);
     const Descriptor reading(terminal);
-    LaunchRequest request;
+    StartRequest request;
     request.flags = {"--last"};
     Child job =
         Start(request, R"(printf '%s\n' "${@: -2}" >&2)", {"--backend=host"}, Descriptor(end));

@@ -319,7 +319,7 @@ class LauncherProgramTest : public testing::Test {
 TEST_F(LauncherProgramTest, StartsMpirunAndTellsItsCaller) {
   const Descriptor done(open("/tmp", O_TMPFILE | O_RDWR, 0600));
   const EndedProgram program = Ended(
-      {"--launch=me", "--done=" + std::to_string(done.get()), "--", "--mine", "--backend=host"});
+      {"--start=me", "--done=" + std::to_string(done.get()), "--", "--mine", "--backend=host"});
   EXPECT_EQ(program.status, 7);
   EXPECT_TRUE(program.out.ends_with(" program --mine --backend=host ")) << program.out;
   EXPECT_TRUE(program.err.starts_with("me: starting 2 ranks on ")) << program.err;
@@ -328,16 +328,16 @@ TEST_F(LauncherProgramTest, StartsMpirunAndTellsItsCaller) {
 }
 
 TEST_F(LauncherProgramTest, RefusesBadUsageItself) {
-  const EndedProgram flag = Ended({"--launch=me", "--", "--no-such-flag"});
+  const EndedProgram flag = Ended({"--start=me", "--", "--no-such-flag"});
   EXPECT_EQ(flag.status, 2);
   EXPECT_TRUE(flag.err.starts_with("overlapbench: ")) << flag.err;
   EXPECT_EQ(flag.out, "");
-  const EndedProgram ranks = Ended({"--launch=me", "--ranks=0", "--", "--backend=host"});
+  const EndedProgram ranks = Ended({"--start=me", "--ranks=0", "--", "--backend=host"});
   EXPECT_EQ(ranks.status, 2);
   EXPECT_EQ(ranks.err, "me: --ranks takes a whole number from 1 to 1024, got '0'\n");
-  const EndedProgram own = Ended({"--launch=me", "--speed=1"});
+  const EndedProgram own = Ended({"--start=me", "--speed=1"});
   EXPECT_EQ(own.status, 1);
-  EXPECT_EQ(own.err, "overlapbench: --launch is for ./bench; it has no '--speed=1'\n");
+  EXPECT_EQ(own.err, "overlapbench: --start is for ./bench; it has no '--speed=1'\n");
 }
 
 }  // namespace

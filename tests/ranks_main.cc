@@ -42,8 +42,8 @@ class PlaceOfFailures : public testing::EmptyTestEventListener {
 }  // namespace
 
 Ranks& TestRanks() {
-  const Launched launched = ByLauncher();
-  static Progress progress(launched.rank, launched.size);
+  const RankPlace place = ByLauncher();
+  static Progress progress(place.rank, place.size);
   static Ranks ranks(kRanksPatience, progress);
   return ranks;
 }

@@ -46,7 +46,7 @@ class TransportTest : public testing::Test {
 
   std::unique_ptr<PosingDevice> device_ = PosingDevice::H200();
   Progress progress_{0, 2};
-  Ranks ranks_{Launched{.rank = 0, .size = 2}, progress_};
+  Ranks ranks_{RankPlace{.rank = 0, .size = 2}, progress_};
   Machine machine_{*device_, ranks_};
 };
 

@@ -38,7 +38,7 @@ BINARY = """case $1 in
   --query=gpus) echo "$GPUS" ;;
   --version) echo "the version of the binary" ;;
   --help) echo "the flags of the binary" ;;
-  --launch=*)
+  --start=*)
     while [[ $1 != -- ]]; do
       [[ $1 != --done=* ]] || echo done >&"${1#*=}"
       shift
@@ -149,12 +149,12 @@ class Outcome:
             call.removeprefix(f"{name} ") for call in self._calls if call.startswith(f"{name} ")
         ]
 
-    def launches(self, program: str = "overlapbench") -> list[str]:
-        """Return what the program was asked to launch, without the numbers of each run."""
+    def starts(self, program: str = "overlapbench") -> list[str]:
+        """Return what the program was asked to start, without the numbers of each run."""
         return [
             re.sub(r"--(parent|done)=\d+ ", "", call)
             for call in self.calls(program)
-            if call.startswith("--launch=")
+            if call.startswith("--start=")
         ]
 
 

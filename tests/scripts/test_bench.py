@@ -18,25 +18,25 @@ LAUNCHERS = (
 
 
 @pytest.mark.parametrize(
-    ("flags", "launch"),
+    ("flags", "start"),
     [
-        ([], "--launch=bench --"),
-        (["--backend", "host", "--ranks", "3"], "--launch=bench --ranks=3 -- --backend=host"),
-        (["--ranks=1024", "--x"], "--launch=bench --ranks=1024 -- --x"),
-        (["--hostfile", "/dev/null"], "--launch=bench --hostfile=/dev/null --"),
+        ([], "--start=bench --"),
+        (["--backend", "host", "--ranks", "3"], "--start=bench --ranks=3 -- --backend=host"),
+        (["--ranks=1024", "--x"], "--start=bench --ranks=1024 -- --x"),
+        (["--hostfile", "/dev/null"], "--start=bench --hostfile=/dev/null --"),
     ],
 )
-def test_the_program_launches_its_ranks(world: World, flags: list[str], launch: str) -> None:
+def test_the_program_launches_its_ranks(world: World, flags: list[str], start: str) -> None:
     outcome = world.run("bench", *flags)
     assert (outcome.status, outcome.lines) == (0, [])
-    assert outcome.launches() == [launch]
+    assert outcome.starts() == [start]
 
 
 def test_a_host_file_that_is_not_there_is_refused(world: World) -> None:
     outcome = world.run("bench", "--hostfile=missing")
     assert outcome.status == 2
     assert outcome.lines == ["bench: --hostfile: cannot read missing"]
-    assert outcome.launches() == []
+    assert outcome.starts() == []
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_under_a_launcher_it_only_becomes_the_binary(
     (world.bin / "ninja").unlink()
     outcome = world.run("bench", "--ranks=4", "--x", STATUS="3", **launcher)
     assert (outcome.status, outcome.output, outcome.lines) == (3, "[--x]", [])
-    assert outcome.calls("cmake") == outcome.launches() == []
+    assert outcome.calls("cmake") == outcome.starts() == []
 
 
 def test_under_a_launcher_it_never_builds(world: World) -> None:
@@ -105,7 +105,7 @@ def test_under_a_launcher_it_never_builds(world: World) -> None:
 @pytest.mark.parametrize("step", ["4294967290", "4294967291", "4294967294", ""])
 def test_a_shell_inside_an_allocation_is_no_launched_rank(world: World, step: str) -> None:
     outcome = world.run("bench", SLURM_STEP_ID=step, SLURM_PROCID="0")
-    assert len(outcome.launches()) == 1
+    assert len(outcome.starts()) == 1
 
 
 def test_a_complete_machine_is_left_alone(world: World) -> None:
@@ -329,7 +329,7 @@ def test_a_failed_build_starts_nothing(world: World) -> None:
         "E: cmake failed",
         f"bench: the build failed (log: {world.binary.parent}/build.log)",
     ]
-    assert outcome.launches() == []
+    assert outcome.starts() == []
 
 
 def summary(outcome: Outcome) -> dict[str, str]:
@@ -453,7 +453,7 @@ def test_tuning_builds_and_starts_the_tuner(world: World) -> None:
     )
     assert outcome.status == 0
     assert len(outcome.calls("cmake")) == 1
-    assert not outcome.launches()
+    assert not outcome.starts()
     (call,) = outcome.calls("python")
     same = f"'--ranks=3' '--build-dir={world.binary.parent}' '--backend=host'"
     command = f"'{world.repository}/bench' '--no-build' {same}"
@@ -521,5 +521,5 @@ def test_a_symbolic_link_to_bench_measures(world: World, tmp_path: Path) -> None
     link.symlink_to(world.repository / "bench")
     outcome = world.run(str(link), "--backend=host", "--x")
     assert outcome.status == 0
-    assert outcome.launches() == ["--launch=measure -- --backend=host --x"]
+    assert outcome.starts() == ["--start=measure -- --backend=host --x"]
     assert outcome.output == "[--backend=host][--x]"

@@ -40,7 +40,7 @@ def results(world: World, tmp_path: Path) -> Path:
     folder = tmp_path / "results"
     folder.mkdir()
     world.environment |= {"RESULTS": str(folder), "GPUS": "2"}
-    answers, _, _ = BINARY.partition("--launch=*)")
+    answers, _, _ = BINARY.partition("--start=*)")
     world.fake(world.binary, answers + MEASURE)
     world.fake(world.venv / "bin/python", f'exec {sys.executable} "$@"')
     tools = world.repository / "tools"
@@ -65,8 +65,8 @@ def test_each_value_has_a_job_with_a_result(world: World, results: Path, tmp_pat
         flag = f"--benchmark_out={out / name}"
         outcome = world.run("bench", "--axis", "connections=1,8,0", flag, "--x")
         assert (outcome.status, outcome.output, outcome.lines) == (0, "<1><8><0>", [])
-        assert outcome.launches()[-3:] == [
-            f"--launch=bench --connections={value} -- {flag} --x"
+        assert outcome.starts()[-3:] == [
+            f"--start=bench --connections={value} -- {flag} --x"
             f" --benchmark_out={out}/{name.replace('.json', '')}.connections-{value}"
             + ".json"
             * name.endswith(".json")
@@ -81,7 +81,7 @@ def test_one_value_is_one_job(world: World, results: Path, tmp_path: Path) -> No
     out = tmp_path / "result.json"
     outcome = world.run("bench", "--axis=connections=8", "--benchmark_out", str(out))
     assert (outcome.status, outcome.output) == (0, "<8>")
-    (call,) = outcome.launches()
+    (call,) = outcome.starts()
     assert "--connections=8 " in call
     assert out.read_text() == (results / "8").read_text()
     assert outcome.calls("python") == []
@@ -93,8 +93,8 @@ def test_the_ranks_of_a_host_file_get_the_variable(
     hosts = tmp_path / "hosts"
     hosts.write_text("node1 slots=2\n")
     outcome = world.run("bench", "--hostfile", str(hosts), "--axis=connections=8")
-    (call,) = outcome.launches()
-    assert call == f"--launch=bench --hostfile={hosts} --connections=8 --"
+    (call,) = outcome.starts()
+    assert call == f"--start=bench --hostfile={hosts} --connections=8 --"
 
 
 @pytest.mark.parametrize("backend", ["host", "auto"])
@@ -103,7 +103,7 @@ def test_the_host_backend_says_itself_that_it_has_no_such_axis(
 ) -> None:
     outcome = world.run("bench", f"--backend={backend}", "--axis=connections=1,8", GPUS="0")
     assert outcome.output == "<1,8>"
-    (call,) = outcome.launches()
+    (call,) = outcome.starts()
     assert "--connections" not in call
 
 
@@ -167,4 +167,4 @@ def test_bad_arguments_start_no_job(
 ) -> None:
     outcome = world.run("bench", *flags)
     assert (outcome.status, outcome.lines) == (2, [f"bench: {complaint}"])
-    assert outcome.launches() == []
+    assert outcome.starts() == []

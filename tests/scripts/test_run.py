@@ -44,7 +44,7 @@ def test_in_a_checkout_it_runs_the_local_build(world: World, package: Path, chec
     outcome = run(world, package, checkout, "--ranks=3", "--axis", "grid=1x1,2x2", STATUS="7")
     assert outcome.status == 7
     assert outcome.output == "[--axis=grid=1x1,2x2]"
-    assert outcome.launches() == ["--launch=bench --ranks=3 -- --axis=grid=1x1,2x2"]
+    assert outcome.starts() == ["--start=bench --ranks=3 -- --axis=grid=1x1,2x2"]
     assert outcome.calls("cmake") == []
 
 
@@ -69,7 +69,7 @@ def test_a_named_program_may_have_any_name(
     place = mine.parent if name == "myprog" else checkout
     outcome = run(world, package, place, "--ranks=3", "--x", OVERLAPBENCH_BINARY=name)
     assert (outcome.status, outcome.output) == (0, "[--x]")
-    assert outcome.launches("myprog") == ["--launch=bench --ranks=3 -- --x"]
+    assert outcome.starts("myprog") == ["--start=bench --ranks=3 -- --x"]
     help_of_mine = run(world, package, place, "--help", OVERLAPBENCH_BINARY=name)
     assert help_of_mine.output.endswith("the flags of the binary\n")
 
@@ -112,7 +112,7 @@ def test_without_a_program_it_gives_advice(world: World, package: Path, checkout
     assert outcome.status == 2
     (line,) = outcome.lines
     assert line.startswith(f"overlapbench run: {world.binary} is missing: build with ./bench ")
-    assert outcome.launches() == []
+    assert outcome.starts() == []
 
 
 def test_help_needs_no_program(world: World, package: Path, checkout: Path) -> None:

@@ -18,7 +18,7 @@ constexpr std::array kVariables = {
 struct LaunchCase {
   const char* launcher;
   std::map<std::string, const char*> variables;
-  Launched launched;
+  RankPlace place;
 };
 
 TEST(ByLauncher, ReadsTheVariablesOfEachLauncher) {
@@ -53,14 +53,14 @@ TEST(ByLauncher, ReadsTheVariablesOfEachLauncher) {
        {{"SLURM_STEP_ID", ""}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}},
        {0, 1, false}},
   };
-  for (const auto& [launcher, variables, launched] : cases) {
+  for (const auto& [launcher, variables, place] : cases) {
     SCOPED_TRACE(launcher);
     for (const char* variable : kVariables) unsetenv(variable);
     for (const auto& [name, value] : variables) setenv(name.c_str(), value, 1);
-    const Launched found = ByLauncher();
-    EXPECT_EQ(found.rank, launched.rank);
-    EXPECT_EQ(found.size, launched.size);
-    EXPECT_EQ(found.lacks_mpi, launched.lacks_mpi);
+    const RankPlace found = ByLauncher();
+    EXPECT_EQ(found.rank, place.rank);
+    EXPECT_EQ(found.size, place.size);
+    EXPECT_EQ(found.lacks_mpi, place.lacks_mpi);
   }
 }
 
