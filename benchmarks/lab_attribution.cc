@@ -134,6 +134,7 @@ Run Probed(const Catalog& catalog, Run run, const std::string& name) {
   return run;
 }
 
+// 0 if that is less than the smallest partition.
 int HalfOfSms(const DeviceInfo& info) {
   return info.multiprocessors / 2 / info.partitions.step * info.partitions.step;
 }
@@ -239,7 +240,10 @@ Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSid
   scenario.excluded = [&info,
                        of_pair = scenario.excluded](const Settings& settings) -> std::string {
     if (settings.Integer("comp_sms") > 0) return "comp_sms must be 0: attribution sets it itself";
-    if (const std::string fault = PartitionFault(info, HalfOfSms(info)); !fault.empty())
+    const int half = HalfOfSms(info);
+    if (half == 0)
+      return fmt::format("half of the GPU's {} SMs is less than a partition", info.multiprocessors);
+    if (const std::string fault = PartitionFault(info, half); !fault.empty())
       return "half of the SMs is not a valid partition: its size " + fault;
     return of_pair(settings);
   };

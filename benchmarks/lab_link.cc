@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "benchmarks/scenario.h"
+#include "comm/transport.h"
 
 namespace overlapbench::families {
 namespace {
@@ -25,7 +26,7 @@ struct Knob {
   std::string collective;
   std::string transports;
   std::string axis;  // "" if they take no SMs, or a fixed number
-  long most = 0;     // of the axis; 0: all SMs
+  long most = 0;     // of the axis; 0: all SMs, up to kMostCommSms
   std::string place = "out";
 };
 
@@ -50,7 +51,8 @@ std::vector<long> Ladder(const Knob& knob, const Device& device) {
   std::vector<long> ladder = knob.axis == "comm_ctas"
                                  ? std::vector<long>{1, 2, 4, 8, 16, 24}
                                  : std::vector<long>{1, 2, 4, 6, 8, 10, 12, 16, 24, 32, 64};
-  const long most = knob.most > 0 ? knob.most : device.info().multiprocessors;
+  const long most =
+      knob.most > 0 ? knob.most : std::min<long>(device.info().multiprocessors, kMostCommSms);
   std::erase_if(ladder, [most](long sms) { return sms >= most; });
   ladder.push_back(most);
   return ladder;

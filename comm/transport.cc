@@ -125,10 +125,11 @@ std::vector<Axis> TransportAxes(const Machine& machine) {
   std::vector<std::string> names;
   if (host) names.emplace_back(kMpi);
   for (const TransportRow& row : Rows()) names.emplace_back(row.name);
-  return {ChoiceAxis("transport", "what moves the data: NCCL, copy engines, our own kernel, or MPI",
-                     names, standing, standing),
-          IntegerAxis("comm_ctas", "CTAs that NCCL uses; 0: its choice", 0, 64, "0", "0"),
-          IntegerAxis("comm_sms", "SMs that our own kernel uses; 0: 16", 0, 256, "0", "0")};
+  return {
+      ChoiceAxis("transport", "what moves the data: NCCL, copy engines, our own kernel, or MPI",
+                 names, standing, standing),
+      IntegerAxis("comm_ctas", "CTAs that NCCL uses; 0: its choice", 0, 64, "0", "0"),
+      IntegerAxis("comm_sms", "SMs that our own kernel uses; 0: 16", 0, kMostCommSms, "0", "0")};
 }
 
 std::string NoTransport(const Machine& machine, const std::vector<Operation>& operations,

@@ -25,6 +25,9 @@
 
 namespace overlapbench {
 
+// The most SMs that a kernel of ours uses: one flag each (kMostPeerBlocks).
+inline constexpr long kMostCommSms = 256;
+
 // The axes of every collective: transport, and on GPUs how many CTAs or SMs it uses.
 std::vector<Axis> TransportAxes(const Machine& machine);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/plan.h"
 #include "scenarios.h"
 
 namespace overlapbench {
@@ -65,6 +66,29 @@ TEST(Knee, IsTheFewestSmsThatReachThePlateau) {
 
 TEST(Knee, SweepsTheAvailableSmsOrCtas) {
   EXPECT_EQ(NamesOf(OnGpu("Lab/Knee/Broadcast").runs()), "1 2 4 6 8 10 12 16 24 32 64 132");
+  const auto on = [](int sms) {
+    return NamesOf(
+        ScenarioReport("Lab/Knee/Broadcast", {}, PosingDevice::WithMultiprocessors(sms)).runs());
+  };
+  EXPECT_EQ(on(12), "1 2 4 6 8 10 12");
+  EXPECT_EQ(on(1), "1");
+  // Our kernels use at most 256 SMs.
+  EXPECT_EQ(on(300), "1 2 4 6 8 10 12 16 24 32 64 256");
+}
+
+// Of every family.
+TEST(Scenarios, ExistWhateverTheNumberOfSms) {
+  for (const int sms : {1, 2, 12, 15, 16, 255, 256, 257, 1024}) {
+    const auto device = PosingDevice::WithMultiprocessors(sms);
+    Machine machine{*device, TestRanks()};
+    const Registry registry = AllWorkloads(machine);
+    Plan plan({});
+    for (const Family& family : AllFamilies()) {
+      for (const Scenario& scenario : family.scenarios({registry, *device, machine}))
+        EXPECT_NO_THROW(plan.Add(scenario)) << scenario.name << " on " << sms << " SMs";
+    }
+    EXPECT_FALSE(plan.benchmarks().empty());
+  }
 }
 
 // ---- Matrix and Partition
@@ -247,6 +271,17 @@ TEST(Attribution, LeavesTheSmsToItself) {
   EXPECT_EQ(AttributionReport("AllGather+StreamKernel", {{"comp_sms", "8"}}).excluded(),
             "comp_sms must be 0: attribution sets it itself");
   EXPECT_EQ(AttributionReport().excluded().find("comp_sms"), std::string::npos);
+}
+
+// 0 SMs would be all of them. A partition of the device that it stands for has 8, 16, ... SMs.
+TEST(Attribution, NeedsAPartitionForHalfOfTheSms) {
+  const auto excluded = [](int sms) {
+    return AttributionReport("AllGather+StreamKernel", {}, PosingDevice::WithMultiprocessors(sms))
+        .excluded();
+  };
+  EXPECT_EQ(excluded(1), "half of the GPU's 1 SMs is less than a partition");
+  EXPECT_EQ(excluded(15), "half of the GPU's 15 SMs is less than a partition");
+  EXPECT_EQ(excluded(16).find("half"), std::string::npos);
 }
 
 TEST(Attribution, SaysWhatBoundsEachSideAlone) {
