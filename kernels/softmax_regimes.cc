@@ -21,9 +21,6 @@ struct Line {
 constexpr Line Lanes(int lanes, int vectors) {
   return {16L * lanes * vectors, {kLanes, lanes, vectors}};
 }
-constexpr Line Staged(int lanes, int words) {
-  return {4L * lanes * words, {kStaged, lanes, words}};
-}
 constexpr Line Kept(long most_bytes, int vectors) {
   return {most_bytes, {kExponentials, 0, vectors}};
 }
@@ -31,18 +28,9 @@ constexpr Line Held(long most_bytes, int vectors) { return {most_bytes, {kElemen
 constexpr Line Parts(long most_bytes, int vectors) { return {most_bytes, {kParts, 0, vectors}}; }
 
 // The fewest lanes, and then vectors, that hold the row: empty places cost as much as full ones.
-// Longer rows were faster in a block.
+// The edges of a row that is not aligned take a lane each. Longer rows were faster in a block.
 constexpr Line kShort[] = {Lanes(4, 1),  Lanes(8, 1),  Lanes(16, 1),
                            Lanes(32, 1), Lanes(32, 2), Lanes(32, 3)};
-
-// Short unaligned rows look here first. The fewest words that hold the row, because padding costs
-// as many exponentials as elements do. Longer rows were faster as vectors with edges.
-constexpr Line kUnaligned[] = {
-    Staged(4, 2),  Staged(4, 3),  Staged(4, 4),  Staged(4, 5),  Staged(4, 6),
-    Staged(4, 8),  Staged(8, 5),  Staged(8, 6),  Staged(8, 8),  Staged(16, 5),
-    Staged(16, 6), Staged(16, 8), Staged(32, 5), Staged(32, 6),
-};
-constexpr Line kUnalignedOf2[] = {{896, {kStaged, 32, 8}}};
 
 // A block holds the row, in a warp for every 512 bytes times the vectors of a thread. How well such
 // blocks fill an SM's registers and threads jumps from length to length, and with it the fastest
@@ -72,21 +60,20 @@ constexpr Line kLongOf2[] = {Parts(208 * kKiB, 5), Held(128 * kKiB, 8), Parts(4 
 constexpr Line kLongOf4[] = {Parts(90 * kKiB, 6), Held(128 * kKiB, 8), Parts(4 * kMiB, 6)};
 constexpr Line kLongest[] = {Parts(std::numeric_limits<long>::max(), 3)};
 
-// In order. The first two are for unaligned rows only.
-using Lines = std::array<std::span<const Line>, 6>;
-constexpr Lines kLinesOf2 = {kUnaligned, kUnalignedOf2, kShort, kBlocksOf2, kLongOf2, kLongest};
-constexpr Lines kLinesOf4 = {kUnaligned, std::span<const Line>(), kShort, kBlocksOf4, kLongOf4,
-                             kLongest};
+using Lines = std::array<std::span<const Line>, 4>;
+constexpr Lines kLinesOf2 = {kShort, kBlocksOf2, kLongOf2, kLongest};
+constexpr Lines kLinesOf4 = {kShort, kBlocksOf4, kLongOf4, kLongest};
 
 }  // namespace
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits) {
   const long element_bytes = static_cast<long>(SizeOf(element));
   const long row_bytes = columns * element_bytes;
-  const Lines& lines = element_bytes == 2 ? kLinesOf2 : kLinesOf4;
-  for (std::size_t i = traits.aligned ? 2 : 0; i < lines.size(); ++i) {
-    for (const auto& [most_bytes, regime] : lines[i]) {
-      const bool exists = regime.kind != kParts || row_bytes <= traits.longest_parts_bytes;
+  const long edges = traits.aligned ? 0 : 2 * (16 / element_bytes - 1);  // at most
+  for (const auto& lines : element_bytes == 2 ? kLinesOf2 : kLinesOf4) {
+    for (const auto& [most_bytes, regime] : lines) {
+      const bool exists = (regime.kind != kParts || row_bytes <= traits.longest_parts_bytes) &&
+                          (regime.kind != kLanes || regime.lanes >= edges);
       if (exists && row_bytes <= most_bytes) return regime;
     }
   }
@@ -103,18 +90,16 @@ bool SoftmaxNeedsWorkspace(long columns, Element element) {
 
 std::string ToString(const SoftmaxRegime& regime) {
   const std::string lanes = std::to_string(regime.lanes) + " lanes";
-  const std::string units = std::to_string(regime.units);
+  const std::string vectors = ", " + std::to_string(regime.vectors) + " vectors";
   switch (regime.kind) {
-    case kStaged:
-      return "stage, " + lanes + ", " + units + " words";
     case kLanes:
-      return regime.units == 1 ? lanes : lanes + ", " + units + " vectors";
+      return regime.vectors == 1 ? lanes : lanes + vectors;
     case kExponentials:
-      return "exponentials, " + units + " vectors";
+      return "exponentials" + vectors;
     case kElements:
-      return "elements, " + units + " vectors";
+      return "elements" + vectors;
     case kParts:
-      return "parts, " + units + " vectors";
+      return "parts" + vectors;
     case kSpread:
       break;
   }

@@ -1,7 +1,5 @@
 // How the fused softmax holds a row: a table by the row's length (softmax_regimes.cc).
 //
-//   kStaged        Short rows that do not start at 16-byte boundaries: a block moves many of them
-//                  through shared memory, and some lanes of a warp hold a row as 4-byte words.
 //   kLanes         Some lanes of a warp hold the row in registers, as 16-byte vectors.
 //   kExponentials  A block holds the row's exponentials in registers.
 //   kElements      A block holds the row's elements in registers and computes exponentials twice.
@@ -21,19 +19,12 @@
 
 namespace overlapbench {
 
-enum class SoftmaxRegimeKind : std::uint8_t {
-  kStaged,
-  kLanes,
-  kExponentials,
-  kElements,
-  kParts,
-  kSpread
-};
+enum class SoftmaxRegimeKind : std::uint8_t { kLanes, kExponentials, kElements, kParts, kSpread };
 
 struct SoftmaxRegime {
   SoftmaxRegimeKind kind = SoftmaxRegimeKind::kSpread;
-  int lanes = 0;  // kStaged, kLanes: lanes per row
-  int units = 0;  // words (kStaged) or vectors per thread
+  int lanes = 0;    // kLanes: lanes per row
+  int vectors = 0;  // per thread
 };
 
 // What the choice depends on besides the row's length.

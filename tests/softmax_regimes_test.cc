@@ -67,15 +67,11 @@ TEST(SoftmaxRegimes, SpreadRowsThatAreTooLongForParts) {
   EXPECT_EQ(NameOf((1L << 19) + 1, Element::kFloat32, some), "spread");
 }
 
-TEST(SoftmaxRegimes, StageShortUnalignedRows) {
-  SoftmaxTraits unaligned;
-  unaligned.aligned = false;
-  EXPECT_EQ(NameOf(40, Element::kBfloat16, unaligned), "stage, 4 lanes, 5 words");
-  EXPECT_EQ(NameOf(41, Element::kBfloat16, unaligned), "stage, 4 lanes, 6 words");
-  EXPECT_EQ(NameOf(448, Element::kFloat16, unaligned), "stage, 32 lanes, 8 words");
-  EXPECT_EQ(NameOf(449, Element::kFloat16, unaligned), "32 lanes, 2 vectors");
-  EXPECT_EQ(NameOf(192, Element::kFloat32, unaligned), "stage, 32 lanes, 6 words");
-  EXPECT_EQ(NameOf(193, Element::kFloat32, unaligned), "32 lanes, 2 vectors");
+TEST(SoftmaxRegimes, GiveEveryEdgeOfUnalignedRowsALane) {
+  const SoftmaxTraits unaligned{.aligned = false};
+  EXPECT_EQ(NameOf(7, Element::kBfloat16, unaligned), "16 lanes");
+  EXPECT_EQ(NameOf(129, Element::kFloat16, unaligned), "32 lanes");
+  EXPECT_EQ(NameOf(7, Element::kFloat32, unaligned), "8 lanes");
 }
 
 TEST(SoftmaxRegimes, SpreadLongRowsWithoutParts) {
@@ -104,7 +100,7 @@ TEST(SoftmaxCut, HalfOfTheSmsHaveRoomForTheLongestRow) {
           const SoftmaxRegime regime = SoftmaxRegimeOf(columns, element, {true, longest});
           ASSERT_EQ(regime.kind, SoftmaxRegimeKind::kParts) << columns;
           const auto* const shape =
-              std::ranges::find(kSoftmaxPartShapes, 32 * regime.units, &SoftmaxPartShape::piece);
+              std::ranges::find(kSoftmaxPartShapes, 32 * regime.vectors, &SoftmaxPartShape::piece);
           const SoftmaxCut cut = CutSoftmaxRow(bytes, on_lines, *shape, kHopperRing_bytes);
           ASSERT_LE(cut.parts_of_row, holding * cut.slots)
               << bytes << " bytes, " << processors << " SMs, " << ToString(regime);
@@ -166,7 +162,7 @@ TEST(SoftmaxNeeds, OnTheHostAreOneReadAndOneWrite) {
 }
 
 // The most threads of a block with this many vectors per thread.
-int MostThreads(int units) { return units == 6 ? 768 : units == 5 ? 832 : 1024; }
+int MostThreads(int vectors) { return vectors == 6 ? 768 : vectors == 5 ? 832 : 1024; }
 
 // What the kernels rely on: a row fits what its regime gives it.
 void RequireRoom(long columns, Element element, const SoftmaxTraits& traits) {
@@ -174,19 +170,14 @@ void RequireRoom(long columns, Element element, const SoftmaxTraits& traits) {
   const long vectors = (columns + vector - 1) / vector;
   const auto regime = SoftmaxRegimeOf(columns, element, traits);
   switch (regime.kind) {
-    case SoftmaxRegimeKind::kStaged: {
-      const long words = columns * static_cast<long>(SizeOf(element)) / 4;
-      ASSERT_LE(words, regime.lanes * regime.units) << columns;
-      break;
-    }
     case SoftmaxRegimeKind::kLanes:
-      ASSERT_LE(vectors, regime.lanes * regime.units) << columns;
+      ASSERT_LE(vectors, regime.lanes * regime.vectors) << columns;
       // A lane has room for one edge.
       ASSERT_TRUE(traits.aligned || regime.lanes >= 2 * (vector - 1)) << columns;
       break;
     case SoftmaxRegimeKind::kExponentials:
     case SoftmaxRegimeKind::kElements:
-      ASSERT_LE(vectors, regime.units * MostThreads(regime.units)) << columns;
+      ASSERT_LE(vectors, regime.vectors * MostThreads(regime.vectors)) << columns;
       break;
     case SoftmaxRegimeKind::kParts:  // as many as it takes
       ASSERT_GT(traits.longest_parts_bytes, 0) << columns;

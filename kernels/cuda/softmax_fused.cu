@@ -103,8 +103,6 @@ void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
     regime = SoftmaxRegimeOf(launch.columns, problem.element, traits);
   }
   switch (regime.kind) {
-    case SoftmaxRegimeKind::kStaged:
-      return LaunchStagedRows(launch, regime);
     case SoftmaxRegimeKind::kLanes:
       return LaunchShortRows(launch, regime);
     case SoftmaxRegimeKind::kExponentials:

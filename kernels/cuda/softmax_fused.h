@@ -19,25 +19,23 @@ struct FusedLaunch {
   void* workspace;
 };
 
-// A kernel, for the lines of the table of regimes that have its lanes and units.
+// A kernel, for the lines of the table of regimes that have its lanes and vectors.
 template <class T>
 struct Kernel {
   int lanes;
-  int units;
+  int vectors;
   void (*launch)(const FusedLaunch<T>&);
 };
 template <class T, std::size_t kCount>
 void LaunchOneOf(const Kernel<T> (&kernels)[kCount], const FusedLaunch<T>& launch,
                  const SoftmaxRegime& regime) {
   for (const auto& kernel : kernels) {
-    if (kernel.lanes == regime.lanes && kernel.units == regime.units) return kernel.launch(launch);
+    if (kernel.lanes == regime.lanes && kernel.vectors == regime.vectors)
+      return kernel.launch(launch);
   }
   throw Error("softmax has no kernel for the regime '" + ToString(regime) + "'");
 }
 
-// kStaged: kernels/cuda/softmax_staged.cu.
-template <class T>
-void LaunchStagedRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
 // kLanes: kernels/cuda/softmax_short.cu.
 template <class T>
 void LaunchShortRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);

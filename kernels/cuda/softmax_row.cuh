@@ -2,7 +2,7 @@
 // `KeptVectors`, which turn into exponentials.
 //
 // Rows of odd length start anywhere. A `Span` says which elements of a row form whole vectors of
-// memory (16 bytes unless another type is named), and which few at its two ends, the edges, do not.
+// memory, and which few at its two ends, the edges, do not.
 // Each edge is read and written by a thread of its own, so that no thread branches for them.
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace overlapbench::softmax {
 
-template <class T, class Vector = uint4>
+template <class T>
 struct Span {
-  static constexpr int kVector = sizeof(Vector) / sizeof(T);  // elements
+  static constexpr int kVector = sizeof(uint4) / sizeof(T);  // elements
   static constexpr int kMostEdges = 2 * (kVector - 1);
   int head;  // elements before the first vector
   int vectors;
@@ -22,7 +22,7 @@ struct Span {
 
   __device__ Span(const T* row, int columns) {
     const int past =
-        static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % sizeof(Vector) / sizeof(T));
+        static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % sizeof(uint4) / sizeof(T));
     head = min((kVector - past) % kVector, columns);
     vectors = (columns - head) / kVector;
     tail = columns - head - vectors * kVector;
