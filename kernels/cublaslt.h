@@ -7,6 +7,9 @@
 // cuBLASLt API".
 #pragma once
 
+#include <cublasLt.h>
+#include <fmt/core.h>
+
 #include <memory>
 #include <set>
 #include <string>
@@ -14,12 +17,41 @@
 #include <type_traits>
 
 #include "device/device.h"
-#include "kernels/cublaslt_library.h"
+#include "device/dynamic_library.h"
 #include "kernels/linear.h"
 #include "workload/element.h"
 #include "workload/rounding_error.h"
 
 namespace overlapbench {
+
+// The library, opened at run time.
+struct CublasLtLibrary : DynamicLibrary {
+  CublasLtLibrary()
+      : DynamicLibrary("a run on GPUs needs cuBLASLt",
+                       fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR)) {}
+
+  LIBRARY_FUNCTION(create, cublasLtCreate);
+  LIBRARY_FUNCTION(destroy, cublasLtDestroy);
+  LIBRARY_FUNCTION(get_status_name, cublasLtGetStatusName);
+  LIBRARY_FUNCTION(multiply, cublasLtMatmul);
+  LIBRARY_FUNCTION(get_algorithms, cublasLtMatmulAlgoGetHeuristic);
+  LIBRARY_FUNCTION(get_choice, cublasLtMatmulAlgoConfigGetAttribute);
+  LIBRARY_FUNCTION(create_operation, cublasLtMatmulDescCreate);
+  LIBRARY_FUNCTION(destroy_operation, cublasLtMatmulDescDestroy);
+  LIBRARY_FUNCTION(set_operation, cublasLtMatmulDescSetAttribute);
+  LIBRARY_FUNCTION(create_layout, cublasLtMatrixLayoutCreate);
+  LIBRARY_FUNCTION(destroy_layout, cublasLtMatrixLayoutDestroy);
+  LIBRARY_FUNCTION(create_preference, cublasLtMatmulPreferenceCreate);
+  LIBRARY_FUNCTION(destroy_preference, cublasLtMatmulPreferenceDestroy);
+  LIBRARY_FUNCTION(set_preference, cublasLtMatmulPreferenceSetAttribute);
+};
+
+// Opened by the first call, which throws Error if cuBLASLt is missing or lacks one of these
+// functions.
+inline const CublasLtLibrary& TheCublasLt() {
+  static const CublasLtLibrary library;
+  return library;
+}
 
 // What a product reads and writes. All products accumulate in float32.
 struct Precision {

@@ -1,28 +1,19 @@
 #include <algorithm>
-#include <type_traits>
 
 #include "device/launch.h"
 #include "kernels/expert_rows.h"
-#include "kernels/float_io.h"
+#include "kernels/pack.h"
 
 namespace overlapbench {
 namespace {
 
 constexpr int kRowThreads = 128;
 
-// What a thread reads or writes at once: 16 bytes.
-template <Element kElement>
-struct alignas(16) RowPack {
-  using Stored = std::conditional_t<kElement == Element::kFloat32, float, std::uint16_t>;
-  static constexpr int kLanes = 16 / sizeof(Stored);
-  Stored values[kLanes];
-};
-
 template <Element kElement>
 struct RowCopyBody {
   static constexpr int kThreads = kRowThreads;
-  RowPack<kElement>* output;
-  const RowPack<kElement>* input;
+  Pack<kElement>* output;
+  const Pack<kElement>* input;
   const std::int32_t* source;
   long packs;  // of a row
   long rows;
@@ -30,7 +21,7 @@ struct RowCopyBody {
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
     block.ForEach<kRowThreads>(rows * packs, [this](long i) {
       const long from = source[i / packs];
-      output[i] = from < 0 ? RowPack<kElement>{} : input[from * packs + i % packs];
+      output[i] = from < 0 ? Pack<kElement>{} : input[from * packs + i % packs];
     });
   }
 };
@@ -38,10 +29,10 @@ struct RowCopyBody {
 template <Element kElement>
 struct RowSumBody {
   static constexpr int kThreads = kRowThreads;
-  static constexpr int kLanes = RowPack<kElement>::kLanes;
-  RowPack<kElement>* output;
-  const RowPack<kElement>* input;
-  const RowPack<kElement>* more;
+  static constexpr int kLanes = Pack<kElement>::kLanes;
+  Pack<kElement>* output;
+  const Pack<kElement>* input;
+  const Pack<kElement>* more;
   const std::int32_t* source;
   const float* weight;
   long packs;  // of a row
@@ -55,15 +46,13 @@ struct RowSumBody {
       float sums[kLanes] = {};
       for (long term = first; term < first + terms; ++term) {
         const long row = source[term];
-        const RowPack<kElement>* const from =
+        const Pack<kElement>* const from =
             row < input_rows ? input + row * packs : more + (row - input_rows) * packs;
-        const RowPack<kElement> pack = from[i % packs];
-        for (int lane = 0; lane < kLanes; ++lane)
-          sums[lane] += weight[term] * LoadFloat(&pack.values[lane], 0, kElement);
+        const Pack<kElement> pack = from[i % packs];
+        for (int lane = 0; lane < kLanes; ++lane) sums[lane] += weight[term] * pack.Get(lane);
       }
-      RowPack<kElement> stored{};
-      for (int lane = 0; lane < kLanes; ++lane)
-        StoreRounded(&stored.values[lane], 0, kElement, sums[lane]);
+      Pack<kElement> stored{};
+      for (int lane = 0; lane < kLanes; ++lane) stored.Set(lane, sums[lane]);
       output[i] = stored;
     });
   }
@@ -74,34 +63,23 @@ int RowBlocks(long packs) {
   return static_cast<int>(std::clamp((packs + kRowThreads - 1) / kRowThreads, 1L, kMostBlocks));
 }
 
-// launch.operator()<element>()
-template <class LaunchRows>
-void ForRowElement(Element element, const LaunchRows& launch) {
-  if (element == Element::kFloat32) return launch.template operator()<Element::kFloat32>();
-  if (element == Element::kFloat16) return launch.template operator()<Element::kFloat16>();
-  launch.template operator()<Element::kBfloat16>();
-}
-
 }  // namespace
 
 void EnqueueRowCopy(Stream& stream, const RowCopy& copy) {
-  ForRowElement(copy.element, [&]<Element kElement>() {
-    using Pack = RowPack<kElement>;
-    const long packs = copy.columns / Pack::kLanes;
-    Launch(
-        stream, RowBlocks(copy.rows * packs),
-        RowCopyBody<kElement>{static_cast<Pack*>(copy.output), static_cast<const Pack*>(copy.input),
-                              copy.source, packs, copy.rows});
+  ForElement(copy.element, [&]<Element kElement>() {
+    const long packs = copy.columns / Pack<kElement>::kLanes;
+    Launch(stream, RowBlocks(copy.rows * packs),
+           RowCopyBody<kElement>{PacksOf<kElement>(copy.output), PacksOf<kElement>(copy.input),
+                                 copy.source, packs, copy.rows});
   });
 }
 
 void EnqueueRowSum(Stream& stream, const RowSum& sum) {
-  ForRowElement(sum.element, [&]<Element kElement>() {
-    using Pack = RowPack<kElement>;
-    const long packs = sum.columns / Pack::kLanes;
+  ForElement(sum.element, [&]<Element kElement>() {
+    const long packs = sum.columns / Pack<kElement>::kLanes;
     Launch(stream, RowBlocks(sum.rows * packs),
-           RowSumBody<kElement>{static_cast<Pack*>(sum.output), static_cast<const Pack*>(sum.input),
-                                static_cast<const Pack*>(sum.more), sum.source, sum.weight, packs,
+           RowSumBody<kElement>{PacksOf<kElement>(sum.output), PacksOf<kElement>(sum.input),
+                                PacksOf<kElement>(sum.more), sum.source, sum.weight, packs,
                                 sum.input_rows, sum.rows, sum.terms});
   });
 }

@@ -3,17 +3,22 @@
 // opens it.
 #pragma once
 
+#include <cuda_runtime.h>
 #include <cupti.h>
+#include <fmt/core.h>
 
 #include <string>
 
 #include "device/dynamic_library.h"
+#include "device/error.h"
 
 namespace overlapbench {
 
 struct Cupti : DynamicLibrary {
   // Throws Error if CUPTI is missing or lacks one of these functions.
-  Cupti();
+  Cupti()
+      : DynamicLibrary("a trace needs CUPTI",
+                       fmt::format("libcupti.so.{}", CUDART_VERSION / 1000)) {}
 
   LIBRARY_FUNCTION(subscribe, cuptiSubscribe);
   LIBRARY_FUNCTION(unsubscribe, cuptiUnsubscribe);
@@ -32,7 +37,13 @@ struct Cupti : DynamicLibrary {
   LIBRARY_FUNCTION(get_result_string, cuptiGetResultString);
 
   // Throws Error with the call and CUPTI's own text unless `code` is CUPTI_SUCCESS.
-  void Check(CUptiResult code, const std::string& call) const;
+  void Check(CUptiResult code, const std::string& call) const {
+    if (code == CUPTI_SUCCESS) return;
+    const char* text = nullptr;
+    get_result_string(code, &text);
+    throw Error(fmt::format("{} failed: {}", call,
+                            text != nullptr ? text : std::to_string(static_cast<int>(code))));
+  }
 };
 
 }  // namespace overlapbench

@@ -20,7 +20,6 @@
 
 #include "kernels/cublaslt.h"
 #include "kernels/mlp_oracle.h"
-#include "kernels/repeater.h"
 #include "workload/data.h"
 #include "workload/registry.h"
 
@@ -84,7 +83,8 @@ class MlpWorkload : public Workload {
         hidden_gradient_(Product(false, true, CUBLASLT_EPILOGUE_DGELU_BGRAD)),
         input_gradient_(Product(false, true, CUBLASLT_EPILOGUE_DEFAULT)),
         weight_gradient_(Product(true, false, CUBLASLT_EPILOGUE_DEFAULT)),
-        repeater_(machine.device, as_graph_, [this](Stream& stream) { Train(stream); }) {}
+        graph_(as_graph_ ? machine.device.Record([this](Stream& stream) { Train(stream); })
+                         : nullptr) {}
 
   [[nodiscard]] Cost cost() const override {
     Cost cost;
@@ -103,7 +103,12 @@ class MlpWorkload : public Workload {
                   kMlpGradientSeed);
   }
 
-  void Enqueue(Stream& stream) override { repeater_.Enqueue(stream); }
+  void Enqueue(Stream& stream) override {
+    if (as_graph_)
+      graph_->Launch(stream);
+    else
+      Train(stream);
+  }
 
   Verdict Verify(Stream& stream) override {
     const MlpTensors tensors{Begun(problem_.steps - 1).data(),
@@ -218,7 +223,7 @@ class MlpWorkload : public Workload {
   CublasProduct hidden_gradient_;
   CublasProduct input_gradient_;
   CublasProduct weight_gradient_;
-  Repeater repeater_;
+  std::unique_ptr<Graph> graph_;  // of Train; nullptr for a loop of launches
 };
 
 std::string Excluded(const Settings& settings) {

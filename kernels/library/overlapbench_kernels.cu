@@ -80,7 +80,7 @@ GeluForm FormOf(int32_t form) {
 struct Tensor {
   const char* name;
   const void* data;
-  int64_t bytes;
+  int64_t bytes = 0;
   [[nodiscard]] std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data); }
 };
 
@@ -137,48 +137,42 @@ void RequireTensors(int32_t device, std::size_t element_bytes, const Tensor (&te
 constexpr int64_t kMostElements = int64_t{1} << 31;
 constexpr int64_t kMostMatrixElements = int64_t{1} << 40;
 
+// `tensors`: the input, the gradient of the output if there is one, and `output`.
+template <std::size_t N>
+int32_t Gelu(int32_t device, int32_t type, int32_t form, Tensor (&&tensors)[N], void* output,
+             int64_t count, void* stream) {
+  constexpr bool kForward = N == 2;
+  return Guarded([&] {
+    const Element element = ElementOf(type);
+    const GeluForm gelu_form = FormOf(form);
+    RequireCount(count, kMostElements, "count");
+    for (Tensor& tensor : tensors) tensor.bytes = count * static_cast<int64_t>(SizeOf(element));
+    RequireTensors(device, SizeOf(element), tensors, RequireSameOrApart);
+    const void* const grad = kForward ? nullptr : tensors[1].data;
+    overlapbench::LaunchFusedGelu(static_cast<cudaStream_t>(stream),
+                                  {GeluVariant::kFused,
+                                   gelu_form,
+                                   kForward ? GeluDirection::kForward : GeluDirection::kBackward,
+                                   element,
+                                   {tensors[0].data, grad, output, nullptr, count}});
+  });
+}
+
 }  // namespace
 
 const char* overlapbench_last_error(void) { return LastError().c_str(); }
 
 int32_t overlapbench_gelu_forward(int32_t device, int32_t type, int32_t form, const void* input,
                                   void* output, int64_t count, void* stream) {
-  return Guarded([&] {
-    const Element element = ElementOf(type);
-    const GeluForm gelu_form = FormOf(form);
-    RequireCount(count, kMostElements, "count");
-    const int64_t bytes = count * static_cast<int64_t>(SizeOf(element));
-    RequireTensors(device, SizeOf(element), {{"input", input, bytes}, {"output", output, bytes}},
-                   RequireSameOrApart);
-    overlapbench::LaunchFusedGelu(static_cast<cudaStream_t>(stream),
-                                  {GeluVariant::kFused,
-                                   gelu_form,
-                                   GeluDirection::kForward,
-                                   element,
-                                   {input, nullptr, output, nullptr, count}});
-  });
+  return Gelu(device, type, form, {{"input", input}, {"output", output}}, output, count, stream);
 }
 
 int32_t overlapbench_gelu_backward(int32_t device, int32_t type, int32_t form, const void* input,
                                    const void* grad_output, void* grad_input, int64_t count,
                                    void* stream) {
-  return Guarded([&] {
-    const Element element = ElementOf(type);
-    const GeluForm gelu_form = FormOf(form);
-    RequireCount(count, kMostElements, "count");
-    const int64_t bytes = count * static_cast<int64_t>(SizeOf(element));
-    RequireTensors(device, SizeOf(element),
-                   {{"input", input, bytes},
-                    {"grad_output", grad_output, bytes},
-                    {"grad_input", grad_input, bytes}},
-                   RequireSameOrApart);
-    overlapbench::LaunchFusedGelu(static_cast<cudaStream_t>(stream),
-                                  {GeluVariant::kFused,
-                                   gelu_form,
-                                   GeluDirection::kBackward,
-                                   element,
-                                   {input, grad_output, grad_input, nullptr, count}});
-  });
+  return Gelu(device, type, form,
+              {{"input", input}, {"grad_output", grad_output}, {"grad_input", grad_input}},
+              grad_input, count, stream);
 }
 
 int32_t overlapbench_softmax_forward(int32_t device, int32_t type, const void* input, void* output,
