@@ -1,93 +1,21 @@
 // Streams, events, gates and buffers mean the same on every backend.
 #include "device/device.h"
 
-#include <malloc.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
-#include <mutex>
-#include <set>
+#include <memory>
 #include <thread>
 #include <vector>
 
-#include "backends.h"
-#include "device/host/host_stream.h"
-#include "device/wait.h"
-#include "device/watches.h"
-#include "workload/steps.h"
+#include "devices.h"
 
 namespace overlapbench {
 namespace {
 
 using std::chrono_literals::operator""ms;
 
-constexpr std::size_t kBytes = 1 << 20;
-// Long enough for wrongly released work to have run.
-constexpr auto kAWhile = 30ms;
-
-class DeviceTest : public OnEachBackend {
- protected:
-  // A stream with a shut gate in it: what is enqueued behind it stays until Release.
-  struct HeldStream {
-    explicit HeldStream(Device& device) : stream(device.CreateStream()), gate(device.CreateGate()) {
-      gate->Arm(*stream);
-    }
-    ~HeldStream() { gate->Release(); }
-    HeldStream(const HeldStream&) = delete;
-    HeldStream& operator=(const HeldStream&) = delete;
-
-    std::unique_ptr<Stream> stream;
-    std::unique_ptr<Gate> gate;
-  };
-  static void Finish(Stream& stream) { stream.Synchronize(kPatience, "the test"); }
-  static std::vector<std::uint8_t> Pattern(std::size_t bytes) {
-    std::vector<std::uint8_t> pattern(bytes);
-    for (std::size_t i = 0; i < bytes; ++i) pattern[i] = static_cast<std::uint8_t>(i * 31 >> 3);
-    return pattern;
-  }
-  // Pattern(bytes), through memory of a kind and back.
-  std::vector<std::uint8_t> CopiedThrough(MemoryKind kind, std::size_t bytes) {
-    const auto stream = device().CreateStream();
-    const auto sent = Pattern(bytes);
-    const Buffer through = device().Allocate(bytes, kind);
-    std::vector<std::uint8_t> received(bytes);
-    stream->Copy(through.data(), sent.data(), bytes);
-    stream->Copy(received.data(), through.data(), bytes);
-    Finish(*stream);
-    return received;
-  }
-  // All of a buffer in pieces of 1, 2, 3, … bytes.
-  static std::vector<CopyPiece> PiecesOf(const Buffer& to, const Buffer& from) {
-    std::vector<CopyPiece> pieces;
-    std::size_t first = 0;
-    for (std::size_t bytes = 1; first < to.bytes(); ++bytes) {
-      bytes = std::min(bytes, to.bytes() - first);
-      pieces.push_back({static_cast<std::byte*>(to.data()) + first,
-                        static_cast<const std::byte*>(from.data()) + first, bytes});
-      first += bytes;
-    }
-    return pieces;
-  }
-  static void ExpectError(const std::string& text, const std::function<void()>& action) {
-    try {
-      action();
-      FAIL() << "no error: " << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.what(), text);
-    }
-  }
-  static bool IsDoneSoon(const Event& event) {
-    std::this_thread::sleep_for(kAWhile);
-    return event.Done();
-  }
-};
 INSTANTIATE_ON_EACH_BACKEND(DeviceTest);
 
 TEST_P(DeviceTest, CopiesRunInOrderThroughEveryKindOfMemory) {
@@ -315,208 +243,6 @@ TEST_P(DeviceTest, AStreamOnAHostThreadHasTheLowestPriority) {
   EXPECT_EQ(device().PriorityOf(*device().CreateStream({.on_host = true})), 0);
 }
 
-// A stream on a host thread is the same on every backend.
-class HostThreadTest : public DeviceTest {
- protected:
-  void SetUp() override {
-    DeviceTest::SetUp();
-    if (!IsSkipped()) stream_ = device().CreateStream({.on_host = true});
-  }
-  Stream& stream() { return *stream_; }
-
- private:
-  std::unique_ptr<Stream> stream_;
-};
-INSTANTIATE_ON_EACH_BACKEND(HostThreadTest);
-
-TEST_P(HostThreadTest, IsAHostStreamAndNotANativeOne) {
-  EXPECT_TRUE(stream().on_host());
-  EXPECT_EQ(stream().native(), nullptr);
-}
-
-TEST_P(HostThreadTest, RunsItsWorkOnAThreadOfItsOwn) {
-  const auto other = device().CreateStream({.on_host = true});
-  std::thread::id first;
-  std::thread::id second;
-  stream().Enqueue([&] { first = std::this_thread::get_id(); });
-  other->Enqueue([&] { second = std::this_thread::get_id(); });
-  Finish(stream());
-  Finish(*other);
-  EXPECT_NE(first, std::this_thread::get_id());
-  EXPECT_NE(second, std::this_thread::get_id());
-  EXPECT_NE(first, second);
-}
-
-TEST_P(HostThreadTest, CopiesHostMemoryInOrder) {
-  const auto sent = Pattern(kBytes);
-  const Buffer between = device().Allocate(kBytes, MemoryKind::kPinned);
-  std::vector<std::uint8_t> received(kBytes);
-  stream().Copy(between.data(), sent.data(), kBytes);
-  stream().Copy(received.data(), between.data(), kBytes);
-  Finish(stream());
-  EXPECT_EQ(received, sent);
-}
-
-TEST_P(HostThreadTest, HostEventsOrderAndTimeIt) {
-  const auto start = device().CreateEvent({.on_host = true});
-  const auto stop = device().CreateEvent({.on_host = true});
-  const auto later = device().CreateStream({.on_host = true});
-  stream().Record(*start);
-  stream().Enqueue([] { std::this_thread::sleep_for(kAWhile); });
-  stream().Record(*stop);
-  bool done_before = false;
-  later->Wait(*stop);
-  later->Enqueue([&] { done_before = stop->Done(); });
-  Finish(*later);
-  EXPECT_TRUE(done_before);
-  EXPECT_GE(device().ElapsedMs(*start, *stop), kAWhile.count());
-  EXPECT_LT(device().ElapsedMs(*start, *stop), 1000.0 * kAWhile.count());
-}
-
-TEST_P(HostThreadTest, OneGateHoldsItAndOtherStreams) {
-  const auto event = device().CreateEvent({.on_host = true});
-  const HeldStream held(device());
-  held.gate->Arm(stream());
-  stream().Record(*event);
-  EXPECT_FALSE(IsDoneSoon(*event));
-  held.gate->Release();
-  Finish(stream());
-  Finish(*held.stream);
-  EXPECT_TRUE(event->Done());
-}
-
-// The two kinds of stream and event do not mix where they differ: the cuda backend must not take
-// CUDA's default stream for a stream that it cannot use.
-TEST(CudaBackend, DistinguishesHostStreamsFromItsOwn) {
-  if (VisibleGpus() == 0) GTEST_SKIP() << CudaUnavailable();
-  const auto device = OpenCudaDevice(0);
-  const auto host_stream = device->CreateStream({.on_host = true});
-  const auto host_event = device->CreateEvent({.on_host = true});
-  const auto stream = device->CreateStream();
-  const auto event = device->CreateEvent();
-  EXPECT_THROW(stream->Record(*host_event), Error);
-  EXPECT_THROW(stream->Wait(*host_event), Error);
-  EXPECT_THROW(host_stream->Record(*event), Error);
-  EXPECT_THROW(host_stream->Wait(*event), Error);
-  EXPECT_THROW((void)device->ElapsedMs(*event, *host_event), Error);
-  EXPECT_THROW(device->Record([](Stream&) {})->Launch(*host_stream), Error);
-  if (device->info().no_batch_copy.empty()) {
-    EXPECT_THROW(device->CopyBatch(*host_stream, {}), Error);
-  }
-}
-
-class GraphTest : public DeviceTest {
- protected:
-  static constexpr long kCount = 1000;
-  static constexpr float kFirst = 5;
-
-  void SetUp() override {
-    DeviceTest::SetUp();
-    if (IsSkipped()) return;
-    if (!device().info().no_graphs.empty()) GTEST_SKIP() << device().info().no_graphs;
-    stream_ = device().CreateStream();
-    on_device_ = device().Allocate(kCount * sizeof(float), MemoryKind::kDevice);
-    input_ = device().Allocate(kCount * sizeof(float), MemoryKind::kPinned);
-    output_ = device().Allocate(kCount * sizeof(float), MemoryKind::kPinned);
-    SetAll(input_, kFirst);
-    SetAll(output_, 0);
-  }
-
-  // In, two steps more, and out.
-  void EnqueueWork(Stream& stream) {
-    auto* values = static_cast<float*>(on_device_.data());
-    stream.Copy(values, input_.data(), input_.bytes());
-    for (int i = 0; i < 2; ++i) EnqueueSteps(device(), stream, values, values, kCount, 1);
-    stream.Copy(output_.data(), values, output_.bytes());
-  }
-  std::unique_ptr<Graph> RecordWork() {
-    return device().Record([this](Stream& stream) { EnqueueWork(stream); });
-  }
-  void Launch(Graph& graph) {
-    graph.Launch(*stream_);
-    Finish(*stream_);
-  }
-  static void SetAll(const Buffer& buffer, float value) {
-    std::fill_n(static_cast<float*>(buffer.data()), kCount, value);
-  }
-  void ExpectOutput(float value) const {
-    const auto* values = static_cast<const float*>(output_.data());
-    EXPECT_EQ(std::vector<float>(values, values + kCount), std::vector<float>(kCount, value));
-  }
-
-  std::unique_ptr<Stream> stream_;
-  Buffer on_device_;
-  Buffer input_;
-  Buffer output_;
-};
-INSTANTIATE_ON_EACH_BACKEND(GraphTest);
-
-TEST_P(GraphTest, RecordingRunsNothing) {
-  const auto graph = RecordWork();
-  std::this_thread::sleep_for(kAWhile);
-  ExpectOutput(0);
-  Launch(*graph);
-  ExpectOutput(kFirst + 2);
-}
-
-TEST_P(GraphTest, EveryLaunchRepeatsTheRecordedWork) {
-  const auto graph = RecordWork();
-  for (const float first : {kFirst, kFirst, 100.0F}) {
-    SetAll(input_, first);
-    SetAll(output_, 0);
-    Launch(*graph);
-    ExpectOutput(first + 2);
-  }
-}
-
-TEST_P(GraphTest, LaunchesRunInStreamOrder) {
-  const auto graph = RecordWork();
-  const auto gate = device().CreateGate();
-  gate->Arm(*stream_);
-  graph->Launch(*stream_);
-  std::this_thread::sleep_for(kAWhile);
-  ExpectOutput(0);
-  gate->Release();
-  Finish(*stream_);
-  ExpectOutput(kFirst + 2);
-}
-
-TEST_P(GraphTest, RecordsOtherStreamsThatWaitForItsEvents) {
-  const auto side = device().CreateStream();
-  const auto forked = device().CreateEvent();
-  const auto joined = device().CreateEvent();
-  const auto graph = device().Record([&](Stream& stream) {
-    stream.Record(*forked);
-    side->Wait(*forked);
-    EnqueueWork(*side);
-    side->Record(*joined);
-    stream.Wait(*joined);
-  });
-  ExpectOutput(0);
-  Launch(*graph);
-  ExpectOutput(kFirst + 2);
-}
-
-// Whether the caller failed or what it enqueued cannot be recorded. A launch that follows shows
-// whether CUDA still remembers the failure.
-TEST_P(GraphTest, AFailedRecordingLeavesNothingBehind) {
-  const std::vector<std::function<void(Stream&)>> failures = {
-      [](Stream&) { throw Error("no such file"); },
-      [](Stream& stream) { stream.Synchronize(kPatience, "waiting in a recording"); },
-      [&](Stream& stream) {
-        EnqueueWork(stream);
-        stream.Synchronize(kPatience, "waiting in a recording");
-      }};
-  for (const auto& failure : failures) {
-    EXPECT_THROW(device().Record(failure), Error);
-    SetAll(output_, 0);
-    EnqueueWork(*stream_);
-    Finish(*stream_);
-    ExpectOutput(kFirst + 2);
-    Launch(*RecordWork());
-  }
-}
-
 TEST_P(DeviceTest, ABatchCopiesEveryPiece) {
   if (!device().info().no_batch_copy.empty()) GTEST_SKIP() << device().info().no_batch_copy;
   const auto stream = device().CreateStream();
@@ -542,13 +268,6 @@ TEST_P(DeviceTest, UnavailableFeaturesSayWhy) {
     ExpectError(device().info().no_batch_copy, [&] { device().CopyBatch(*stream, {}); });
 }
 
-TEST(HostDevice, HasNeitherGraphsNorBatchesNorPriorities) {
-  const auto device = OpenHostDevice(1);
-  EXPECT_EQ(device->info().no_graphs, "graphs exist on the cuda backend only");
-  EXPECT_EQ(device->info().no_batch_copy, "copies in a batch exist on the cuda backend only");
-  EXPECT_EQ(device->info().priorities, 1);
-}
-
 TEST_P(DeviceTest, DescribesItself) {
   EXPECT_EQ(device().backend(), GetParam());
   EXPECT_FALSE(device().info().name.empty());
@@ -558,98 +277,6 @@ TEST_P(DeviceTest, DescribesItself) {
   const Memory memory = device().memory(MemoryKind::kDevice);
   EXPECT_GT(memory.free_bytes, 0U);
   EXPECT_LE(memory.free_bytes, memory.total_bytes);
-}
-
-TEST(HostDevice, ProcessesShareTheFlushOfACache) {
-  const std::size_t all_bytes = OpenHostDevice(1)->info().cache_bytes;
-  const auto share_bytes = [](int processes) {
-    return OpenHostDevice(1, processes)->info().cache_share_bytes;
-  };
-  EXPECT_EQ(share_bytes(1), all_bytes);
-  for (const int processes : {2, 8, 64}) {
-    EXPECT_GE(processes * share_bytes(processes), all_bytes) << processes;
-    EXPECT_LE(share_bytes(processes), all_bytes) << processes;
-  }
-  if (!std::filesystem::exists("/sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list"))
-    GTEST_SKIP() << "the system does not say how many caches there are";
-  constexpr int kMany = 4096;
-  EXPECT_LT(share_bytes(kMany), all_bytes);
-  EXPECT_GE(static_cast<long>(share_bytes(kMany)), sysconf(_SC_LEVEL2_CACHE_SIZE));
-}
-
-TEST(HostDevice, DescribesThisMachine) {
-  const auto device = OpenHostDevice(3);
-  const long reported_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  EXPECT_EQ(static_cast<long>(device->info().cache_bytes),
-            reported_bytes <= 0 ? 16L << 20 : std::min(reported_bytes, 32L << 20));
-  std::ifstream file("/proc/cpuinfo");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  if (const auto found = text.find("model name\t: "); found != std::string::npos) {
-    const auto begin = found + std::string("model name\t: ").size();
-    EXPECT_EQ(device->info().name, text.substr(begin, text.find('\n', begin) - begin));
-  }
-  timespec resolution{};
-  clock_getres(CLOCK_MONOTONIC, &resolution);
-  const auto surroundings = device->watches().Surroundings();
-  EXPECT_EQ(surroundings.at("host_cores"), "3");
-  EXPECT_NEAR(std::stod(surroundings.at("clock_resolution_us")),
-              static_cast<double>(resolution.tv_nsec) / 1000, 1e-6);
-}
-
-// The threads of two blocks that wait for each other, if both run at once; else one thread.
-std::size_t CoresOf(Stream& stream) {
-  std::atomic<int> begun = 0;
-  std::mutex mutex;
-  std::set<std::thread::id> threads;
-  stream.EnqueueBlocks(2, [&](int) {
-    ++begun;
-    const auto both = [&] { return begun == 2; };
-    (void)WaitUntil(both, 100ms);
-    const std::lock_guard lock(mutex);
-    threads.insert(std::this_thread::get_id());
-  });
-  stream.Synchronize(kPatience, "two blocks");
-  return threads.size();
-}
-
-TEST(HostDevice, AStreamHasAllCoresOrItsPart) {
-  const auto device = OpenHostDevice(2);
-  EXPECT_EQ(CoresOf(*device->CreateStream()), 2U);
-  EXPECT_EQ(CoresOf(*device->CreateStream({.sms = 2})), 2U);
-  EXPECT_EQ(CoresOf(*device->CreateStream({.sms = 1})), 1U);
-  EXPECT_EQ(CoresOf(*device->CreateStream({.on_host = true})), 2U);
-  EXPECT_EQ(PartitionFault(device->info(), 3), "must be 1, or 2: all");
-  EXPECT_EQ(PartitionFault(OpenHostDevice(8)->info(), 9), "must be from 1 to 7, or 8: all");
-  try {
-    device->CreateStream({.sms = 3});
-    FAIL() << "it has two cores";
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "a stream cannot use 3 SMs: their number must be 1, or 2: all");
-  }
-}
-
-// Large blocks are mapped one by one, also after larger ones were freed. Sanitizers have an
-// allocator of their own.
-TEST(HostDevice, GivesFreedMemoryBack) {
-  const auto mapped = [] { return mallinfo2().hblkhd; };
-  const auto device = OpenHostDevice(1);
-  const std::size_t before = mapped();
-  bool tells = false;
-  for (const std::size_t bytes : {8UL << 20, 4UL << 20}) {
-    const Buffer buffer = device->Allocate(bytes, MemoryKind::kDevice);
-    tells |= mapped() > before;
-    if (!tells) GTEST_SKIP() << "this allocator does not say what it maps";
-    EXPECT_GE(mapped(), before + bytes);
-  }
-  EXPECT_EQ(mapped(), before);
-}
-
-TEST(HostDevice, BuffersBeginOnAPage) {
-  const auto device = OpenHostDevice(1);
-  for (const std::size_t bytes : {1UL, 100UL, 4097UL}) {
-    const Buffer buffer = device->Allocate(bytes, MemoryKind::kDevice);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 4096, 0U) << bytes;
-  }
 }
 
 TEST(Partition, FaultsSayWhichSizesThereAre) {
@@ -663,7 +290,7 @@ TEST(Partition, FaultsSayWhichSizesThereAre) {
   const std::vector<Case> cases = {
       {{8, 8, 128},
        {0, 8, 16, 128, kAll},
-       {-8, 1, 7, 12, 127, 136},
+       {-8, 1, 4, 7, 12, 127, 130, 131, 133, 136, 264},
        "must be a multiple of 8 from 8 to 128, or 132: all"},
       {{1, 1, 131}, {0, 1, 2, 131, kAll}, {-1, 133}, "must be from 1 to 131, or 132: all"},
       {{64, 2, 64}, {0, 64, kAll}, {62, 66}, "must be 64, or 132: all"},

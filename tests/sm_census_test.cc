@@ -109,38 +109,5 @@ TEST_P(SmCensusTest, EventsAndTheGateOrderAPartitionsStream) {
   EXPECT_GE(device().ElapsedMs(*begin, *end), 0);
 }
 
-// ---- What a device can be asked for
-
-DeviceInfo Gpu(int multiprocessors, SmPartitions partitions) {
-  DeviceInfo info;
-  info.multiprocessors = multiprocessors;
-  info.partitions = partitions;
-  return info;
-}
-
-TEST(PartitionFault, ListsTheSizesThatTheDeviceHas) {
-  const DeviceInfo hopper = Gpu(132, {.least = 8, .step = 8, .most = 128});
-  for (const int size : {0, 8, 64, 128, 132}) EXPECT_EQ(PartitionFault(hopper, size), "") << size;
-  for (const int size : {-8, 1, 4, 12, 130, 131, 133, 136, 264}) {
-    EXPECT_EQ(PartitionFault(hopper, size), "must be a multiple of 8 from 8 to 128, or 132: all")
-        << size;
-  }
-}
-
-TEST(PartitionFault, IsReadableForSmallDevices) {
-  EXPECT_EQ(PartitionFault(Gpu(64, {1, 1, 63}), 65), "must be from 1 to 63, or 64: all");
-  EXPECT_EQ(PartitionFault(Gpu(2, {1, 1, 1}), 3), "must be 1, or 2: all");
-  EXPECT_EQ(PartitionFault(Gpu(1, {1, 1, 0}), 2),
-            "must be 0: this device's SMs cannot be partitioned");
-}
-
-TEST(PartitionFault, SaysIfADeviceHasNoPartitions) {
-  EXPECT_EQ(PartitionFault(Gpu(132, {}), 0), "");
-  for (const int size : {8, 132}) {
-    EXPECT_EQ(PartitionFault(Gpu(132, {}), size),
-              "must be 0: this device cannot limit streams to a subset of its SMs");
-  }
-}
-
 }  // namespace
 }  // namespace overlapbench
