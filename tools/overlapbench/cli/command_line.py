@@ -120,7 +120,7 @@ def split_at_dashes(arguments: Sequence[str] | None) -> tuple[list[str], list[st
 
 
 def exit_if_terminated() -> None:
-    """Raise on SIGTERM, so that launched processes are ended and their files removed."""
+    """Raise on SIGTERM, so that started processes are ended and their files removed."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
 
 

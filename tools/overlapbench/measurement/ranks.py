@@ -184,15 +184,15 @@ def _variables_for(rank: int, ranks: int, folder: Path) -> dict[str, str]:
         if not _await(file, folder):
             raise MeasureError(f"{me}: rank {other} did not arrive within {TIMEOUT_S:.0f} s")
     if rank == 0:
-        launched = _start_placeholders(folder, ranks)
-        if not _await(mine, folder, launched):
-            launched.terminate()
+        placeholders = _start_placeholders(folder, ranks)
+        if not _await(mine, folder, placeholders):
+            placeholders.terminate()
             raise MeasureError(f"{me}: mpirun did not start MPI{_reason(folder / 'log')}")
     variables: dict[str, str] = json.loads(mine.read_text())
     return variables
 
 
-def _await(file: Path, folder: Path, launched: "subprocess.Popen[bytes] | None" = None) -> bool:
+def _await(file: Path, folder: Path, placeholders: "subprocess.Popen[bytes] | None" = None) -> bool:
     """Tell whether the file appears in time; MeasureError if another rank reports a failure."""
     deadline = time.monotonic() + TIMEOUT_S
     failed = folder / _FAILED
@@ -201,7 +201,9 @@ def _await(file: Path, folder: Path, launched: "subprocess.Popen[bytes] | None" 
             raise MeasureError(json.loads(failed.read_text()))
         if file.exists():
             return True
-        if time.monotonic() > deadline or (launched is not None and launched.poll() is not None):
+        if time.monotonic() > deadline or (
+            placeholders is not None and placeholders.poll() is not None
+        ):
             return False
         time.sleep(_LOOK_S)
 
