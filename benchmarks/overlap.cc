@@ -18,7 +18,7 @@
 #include <array>
 
 #include "benchmarks/pair.h"
-#include "device/suggestion.h"
+#include "device/text.h"
 
 namespace overlapbench {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "benchmarks/name_filter.h"
-#include "device/suggestion.h"
+#include "device/text.h"
 
 namespace overlapbench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "device/suggestion.h"
+#include "device/text.h"
 
 namespace overlapbench {
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "device/error.h"
-#include "device/number.h"
+#include "device/text.h"
 
 namespace overlapbench {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "device/device.h"
 #include "device/error.h"
-#include "device/number.h"
+#include "device/text.h"
 #include "launcher/start.h"
 #include "launcher/supervisor.h"
 #include "ranks/mpi_settings.h"

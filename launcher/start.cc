@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "device/error.h"
-#include "device/number.h"
+#include "device/text.h"
 #include "ranks/signs.h"
 
 namespace overlapbench {

@@ -1,7 +1,7 @@
 // Which typing errors get a suggestion, and which words are too different.
-#include "device/suggestion.h"
-
 #include <gtest/gtest.h>
+
+#include "device/text.h"
 
 namespace overlapbench {
 namespace {

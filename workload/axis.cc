@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "device/error.h"
-#include "device/number.h"
+#include "device/text.h"
 #include "workload/size.h"
 
 namespace overlapbench {

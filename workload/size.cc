@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "device/number.h"
+#include "device/text.h"
 
 namespace overlapbench {
 namespace {

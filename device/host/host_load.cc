@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "device/host/control_groups.h"
-#include "device/number.h"
+#include "device/text.h"
 
 namespace overlapbench {
 namespace {

@@ -1,4 +1,4 @@
-#include "device/suggestion.h"
+#include "device/text.h"
 
 #include <algorithm>
 
