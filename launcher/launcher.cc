@@ -65,7 +65,7 @@ std::string SettingsOfUser() {
 }
 
 // In a process of its own, because a driver may take seconds, or hang, and signals must end it. A
-// signal is left for the supervisor.
+// signal is left for the supervisor. Nobody reads the process's status.
 int CountGpus(Signals& signals) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) return 0;
@@ -74,7 +74,7 @@ int CountGpus(Signals& signals) {
   const pid_t child = fork();
   if (child == 0) {
     const int count = VisibleGpus();
-    _exit(write(ends[1], &count, sizeof(count)) == sizeof(count) ? 0 : 1);
+    _exit(static_cast<int>(write(ends[1], &count, sizeof(count))));
   }
   writing = Descriptor();
   std::array<pollfd, 2> all = {{{reading.get(), POLLIN, 0}, {signals.descriptor(), POLLIN, 0}}};

@@ -55,11 +55,11 @@ void CompareFlags(Ranks& ranks, const CommandLine& line) {
   const Progress::Scope scope(ranks.progress(), Phase::kAgree);
   const std::string& text = line.error.empty() ? line.options.shared_flags : line.error;
   const auto all = ranks.Gather(text, "comparing flags");
-  // Gathered texts may be cut off, so compare hashes too.
+  // Gathered texts may be cut off, so compare hashes.
   const auto hash = static_cast<double>(std::hash<std::string>()(text));
   const auto hashes = ranks.GatherNumbers({&hash, 1}, "comparing flags");
   for (int rank = 1; rank < ranks.size(); ++rank) {
-    if (all[rank] == all[0] && hashes[rank] == hashes[0]) continue;
+    if (hashes[rank] == hashes[0]) continue;
     throw FatalError(
         fmt::format("the ranks were not given the same flags: rank 0: '{}', rank {}: '{}'{}; start "
                     "all ranks with the same flags and environment",
@@ -121,7 +121,6 @@ std::unique_ptr<Ranks> StartRanks(Watchdog& watchdog, std::chrono::milliseconds 
 }
 
 int Refuse(const std::exception& error, int status, bool show) {
-  std::cout.flush();
   if (show) std::cerr << "overlapbench: " << error.what() << "\n" << std::flush;
   return status;
 }

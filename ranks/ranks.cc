@@ -154,8 +154,7 @@ Ranks::Ranks(const RankPlace& posed, Progress& progress, int hosts)
       progress_(progress),
       host_ids_(posed.size),
       rank_(posed.rank),
-      size_(posed.size),
-      ends_mpi_(false) {
+      size_(posed.size) {
   for (int rank = 0; rank < size_; ++rank)
     host_ids_[rank] = std::to_string(std::int64_t{rank} * hosts / size_);
 }

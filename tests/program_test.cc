@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "child.h"
+#include "fixtures/build.h"
 #include "json.h"
 
 namespace overlapbench {
@@ -133,6 +134,17 @@ TEST(Program, RefusesRanksWithoutMpi) {
   for (const char* name : {"SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_PROCID"}) unsetenv(name);
 }
 
+// As MPICH's launcher starts them: the library is another one, and each rank would be alone.
+TEST(Program, RefusesRanksOfAnotherMpi) {
+  const RankOfTwo other(1);
+  const EndedProgram program = Ended({"--backend=host", "--benchmark_list_tests"});
+  EXPECT_EQ(program.status, 1);
+  EXPECT_EQ(program.out, "");
+  EXPECT_EQ(
+      program.err.find(kBegins.substr(0, 15) + "1\noverlapbench: started as rank 1 of 2, but "), 0U)
+      << program.err;
+}
+
 TEST(Program, ListsWhatIsSelected) {
   const std::string first = "Compute/Delay/delay_us:100/cache:cold\n";
   const std::vector<std::string> flags = {"--mine", "--backend=host", "--axis=delay_us=100",
@@ -187,6 +199,7 @@ TEST(Program, MeasuresItsRows) {
   const double plain_ms = row.At("real_time").number;
   EXPECT_GE(plain_ms, 1);
   EXPECT_EQ(document.At("context").At("self_test").text, "left out");
+  EXPECT_FALSE(document.At("workloads").items.empty());
   auto delayed = kDelay;
   delayed.emplace_back("--inject_delay=Delay:4000");
   const EndedProgram later = Ended(delayed);
@@ -228,14 +241,17 @@ TEST(Program, GivesItsSigns) {
 
 // ---- As two ranks
 
+const std::string kSelf = fs::read_symlink("/proc/self/exe");
+
 // The lines of the suite when mpirun starts a rank with each of these flags.
 EndedProgram EndedRanks(const std::vector<std::string>& first,
-                        const std::vector<std::string>& second) {
-  const std::string self = fs::read_symlink("/proc/self/exe");
+                        const std::vector<std::string>& second,
+                        const std::string& second_program = kSelf) {
   std::vector<std::string> command = {"mpirun"};
   for (const auto& flags : {first, second}) {
+    const std::string& program = command.size() == 1 ? kSelf : second_program;
     if (command.size() > 1) command.emplace_back(":");
-    command.insert(command.end(), {"-n", "1", self, "--as-a-rank", "--backend=host"});
+    command.insert(command.end(), {"-n", "1", program, "--as-a-rank", "--backend=host"});
     command.insert(command.end(), flags.begin(), flags.end());
   }
   Child child([&] {
@@ -278,11 +294,39 @@ TEST(ProgramOnTwoRanks, ComparesTheirFlags) {
   EXPECT_TRUE(program.err.ends_with("', which differ further on" + ends)) << program.err;
 }
 
+// A copy of this program with another build id.
+TEST(ProgramOnTwoRanks, CompareTheirBuilds) {
+  std::string id;
+  for (std::size_t at = 0; at < BuildId().size(); at += 2)
+    id += static_cast<char>(std::stoi(BuildId().substr(at, 2), nullptr, 16));
+  std::ostringstream own;
+  own << std::ifstream(kSelf, std::ios::binary).rdbuf();
+  std::string code = own.str();
+  const std::size_t place = id.empty() ? std::string::npos : code.find(id);
+  if (place == std::string::npos) GTEST_SKIP() << "the linker writes no build id";
+  code[place] = static_cast<char>(code[place] ^ 1);
+  const fs::path other =
+      fs::path(testing::TempDir()) / ("another_program_" + std::to_string(getpid()));
+  std::ofstream(other, std::ios::binary) << code;
+  fs::permissions(other, fs::perms::owner_all);
+  const std::vector<std::string> lists = {"--benchmark_list_tests"};
+  const EndedProgram program = EndedRanks(lists, lists, other);
+  fs::remove(other);
+  EXPECT_EQ(program.status, 2);
+  EXPECT_EQ(program.out, "");
+  EXPECT_TRUE(program.err.starts_with("the ranks run different builds: rank 0: ")) << program.err;
+}
+
 // One line, and the same status from all.
 TEST(ProgramOnTwoRanks, RefuseTogether) {
   EndedProgram program = EndedRanks({"--no-such-flag"}, {"--no-such-flag"});
   EXPECT_EQ(program.status, 2);
   EXPECT_EQ(program.err, "unknown flag '--no-such-flag'; --help lists the flags\n");
+  const std::vector<std::string> late = {"--inject_delay=Delay:x", "--benchmark_list_tests"};
+  program = EndedRanks(late, late);
+  EXPECT_EQ(program.status, 2);
+  EXPECT_EQ(program.out, "");
+  EXPECT_TRUE(program.err.starts_with("--inject_delay")) << program.err;
   program = EndedRanks({"--benchmark_filter=^Nothing"}, {"--benchmark_filter=^Nothing"});
   EXPECT_EQ(program.status, 2);
   EXPECT_EQ(std::ranges::count(program.err, '\n'), 1) << program.err;
