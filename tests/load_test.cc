@@ -46,6 +46,8 @@ TEST_F(LoadTest, AGpuThatIsBusyBeforeARunIsNamed) {
   EXPECT_EQ(LoadBefore(machine_), "another process kept the GPU of rank " +
                                       std::to_string(TestRanks().size() - 1) +
                                       " busy for 37 % of the time");
+  device_.use.busy_pct = 10;
+  EXPECT_EQ(LoadBefore(machine_).find("GPU"), std::string::npos) << "that much is no load";
 }
 
 TEST_F(LoadTest, CoresThatAreBusyBeforeARunAreCounted) {
@@ -193,10 +195,15 @@ TEST(RowLoad, StolenTimeIsAShareOfBusyTimeAndNobodyElses) {
 }
 
 TEST(RowLoad, IsUnknownWithoutTheKernelsCounters) {
-  const RowLoad load = WithUse(kWaited, {.elapsed_s = 1, .ran_s = 1});
-  EXPECT_DOUBLE_EQ(load.foreign_cores, 0);
-  EXPECT_DOUBLE_EQ(load.lost_share, 0);
-  EXPECT_DOUBLE_EQ(load.waited_share, 0.9);
+  constexpr RowLoad kUnknown{
+      .waited_share = 0.9, .foreign_cores = 0.125, .lost_share = 0.25, .stolen_share = 0.5};
+  for (const CoreUse& use : {CoreUse{.elapsed_s = 1, .ran_s = 1}, CoreUse{.cores = 2}}) {
+    const RowLoad load = WithUse(kUnknown, use);
+    EXPECT_DOUBLE_EQ(load.foreign_cores, 0.125) << "as it was";
+    EXPECT_DOUBLE_EQ(load.lost_share, 0.25);
+    EXPECT_DOUBLE_EQ(load.stolen_share, 0.5);
+    EXPECT_DOUBLE_EQ(load.waited_share, 0.9);
+  }
 }
 
 }  // namespace

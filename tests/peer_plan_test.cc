@@ -306,6 +306,16 @@ TEST_P(PeerPlanTest, CrossesTheLinkInItsDirectionOnly) {
   }
 }
 
+// It has all, and in place there is nothing to copy.
+TEST_P(PeerPlanTest, WritesNothingToARootThatBroadcastsInPlace) {
+  const auto& [problem, direction] = GetParam();
+  if (problem.operation != Operation::kBroadcast || !problem.in_place) return;
+  for (const auto& plan : PlansOf(problem, direction))
+    for (const auto& phase : plan)
+      for (const Move& move : phase)
+        for (const Place& place : move.to) EXPECT_NE(place.rank, problem.root);
+}
+
 class MovesToPeersTest : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(All, MovesToPeersTest, testing::ValuesIn(CasesOf(Direction::kStore)),
                          NameOf);

@@ -229,6 +229,7 @@ TEST_P(StagesTest, TransfersHaveAChannelAndProveTheirFirstCall) {
   const PipelineShape shape{.ranks = TestRanks().size(), .chunks = 3, .microbatches = 2};
   const auto transports = std::make_shared<NotingTransports>(machine());
   const auto stages = std::make_shared<PipelineStages>(machine(), shape, kElements);
+  const auto stream = device().CreateStream();
   for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
     for (const LinkSet set : {LinkSet::kEven, LinkSet::kOdd, LinkSet::kLast}) {
       const auto transfer = PipelineStages::MakeTransfer(stages, pass, set, transports, Settings());
@@ -250,6 +251,9 @@ TEST_P(StagesTest, TransfersHaveAChannelAndProveTheirFirstCall) {
       EXPECT_EQ(call.operation, sends ? Operation::kSend : Operation::kReceive);
       EXPECT_EQ(call.peer, shape.RankOf(sends ? own->next : own->stage));
       EXPECT_EQ(call.send != nullptr, sends);
+      transfer->EnqueuePart(*stream, shape.PartOf(own->stage, 0));
+      const CollectiveCall& first = transports->communicator->calls.back();
+      EXPECT_EQ(sends ? call.send : call.receive, sends ? first.send : first.receive);
     }
   }
   EXPECT_EQ(transports->communicator->allocated,

@@ -210,6 +210,24 @@ TEST_P(PreparedRunTest, AStepEnqueuesItsPart) {
   EXPECT_EQ(parts, (std::vector<long>{2, 0, 1}));
 }
 
+// The first kind of bytes that a work has, and a part's share of them.
+TEST(StepBytes, AreThoseOfTheStepsPart) {
+  const auto bytes = [](const Cost& cost, const Part& part) {
+    Behaviour behaviour;
+    behaviour.cost = cost;
+    const FakeWorkload workload(behaviour);
+    Schedule::Step step;
+    step.options.part = part;
+    return StepBytes(workload, step);
+  };
+  const Cost all{.moved_bytes = 300, .copied_bytes = 200, .memory_bytes = 400, .wire_bytes = 100};
+  EXPECT_EQ(bytes(all, {}), 100U);
+  EXPECT_EQ(bytes({.moved_bytes = 300, .copied_bytes = 200, .memory_bytes = 400}, {1, 2}), 100U);
+  EXPECT_EQ(bytes({.moved_bytes = 300, .memory_bytes = 400}, {}), 300U);
+  EXPECT_EQ(bytes({.memory_bytes = 5}, {0, 2}), 3U) << "rounded";
+  EXPECT_EQ(bytes({}, {}), std::nullopt);
+}
+
 TEST_P(PreparedRunTest, LanesOfOneKindShareTheirStreamsBetweenRuns) {
   const Stream* const first = &streams_->Get(0, {"a"});
   EXPECT_EQ(&streams_->Get(0, {"b"}), first);

@@ -124,6 +124,9 @@ TEST_F(SampleCheckTest, TheWorstElementIsNamed) {
   const Verdict verdict =
       CheckSample(device_, *stream_, matrix, Expected, {}, 10s, {.threads = 1, .first_row = 100});
   EXPECT_NE(verdict.fault.find("element [139,0] is "), std::string::npos) << verdict.fault;
+  values_[kColumns - 1] += 1;
+  EXPECT_NE(Check(Expected, 1).fault.find("element [0,29] is "), std::string::npos)
+      << "the first of equal errors";
 }
 
 // As values that another program has computed.

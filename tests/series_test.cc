@@ -40,6 +40,9 @@ TEST(Series, LongerComparesMedians) {
   const Series noisy({1, 4, 9});
   EXPECT_EQ(LongerOf(noisy, steady).values(), steady.values());
   EXPECT_EQ(ShorterOf(noisy, steady).values(), noisy.values());
+  const Series even({4, 5, 6});
+  EXPECT_EQ(LongerOf(steady, even).values(), steady.values()) << "the first of equal ones";
+  EXPECT_EQ(ShorterOf(steady, even).values(), even.values()) << "and the other one";
 }
 
 TEST(Series, TheMarginIsHalfTheIntervalOverTheMedian) {

@@ -129,6 +129,12 @@ TEST_P(StagedArrayTest, DetectsHowOftenAPartWasComputed) {
   }
 }
 
+TEST(MemoryKindNamed, IsWhatTheAxisSays) {
+  EXPECT_EQ(MemoryKindNamed("pageable"), MemoryKind::kPageable);
+  EXPECT_EQ(MemoryKindNamed("registered"), MemoryKind::kRegistered);
+  EXPECT_EQ(MemoryKindNamed("pinned"), MemoryKind::kPinned);
+}
+
 TEST_P(StagedArrayTest, FingerprintDoesNotDependOnTheOrder) {
   ResetAll();
   RunAll(1);

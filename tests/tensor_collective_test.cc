@@ -219,6 +219,18 @@ TEST_P(TensorCollectiveTest, PoisonsWritesAndChecksItsRows) {
   }
 }
 
+TEST_P(TensorCollectiveTest, AGatherInPlaceSendsItsOwnBlock) {
+  const SharedTensor blocks =
+      Make({.rows = 4L * ranks(), .columns = kColumns, .blocks = ranks(), .is_shared = true});
+  const auto transports = std::make_shared<NotingTransports>(machine());
+  const auto gather =
+      MakeTensorCollective(machine(), std::make_shared<LaneCommunicator>(transports, Settings()),
+                           {{Operation::kAllGather, blocks, blocks}}, kSeed, CallOrder::kInTurn);
+  gather->Connect();
+  gather->Enqueue(stream());
+  EXPECT_EQ(transports->communicator->calls.back().send, blocks->Row(4L * rank()));
+}
+
 // One scratch memory, as large as the call that needs most.
 TEST_P(TensorCollectiveTest, CallsShareTheirScratchMemory) {
   const TensorCall few{Operation::kAllReduce, MakeRows(8), MakeRows(8), 0, 0, 2};

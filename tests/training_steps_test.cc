@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/layer_stack.h"
 #include "kernels/linear.h"
 #include "scenarios.h"
 
@@ -29,6 +30,26 @@ Timings EachTook(const ScenarioReport& row, double ms) {
   Timings timings;
   for (const auto& run : row.runs()) timings[run.name] = Took(ms);
   return timings;
+}
+
+// ---- The passes of a stack of layers
+
+TEST(LayerStack, APassHasTheFingerprintOfWhatItMakes) {
+  const auto device = OpenHostDevice(1);
+  const Machine machine{*device, TestRanks()};
+  const auto stream = device->CreateStream({});
+  const SharedTensor gradients = MakeTensor(*device, LayerStack::ShapeOfGradients(*device, 2, 8));
+  const auto stack = std::make_shared<LayerStack>(*device, 2, 8, 4, gradients);
+  for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+    const auto workload = MakePass(machine, stack, pass, 1);
+    workload->Connect();
+    workload->Reset(*stream);
+    workload->Enqueue(*stream);
+    stream->Synchronize(machine.timeout, "the test");
+    EXPECT_EQ(workload->Verify(*stream).fault, "");
+    const SharedTensor& made = pass == Pass::kForward ? stack->outputs : gradients;
+    EXPECT_EQ(workload->Fingerprint(), made->Fingerprint(machine, *stream));
+  }
 }
 
 // ---- Fsdp

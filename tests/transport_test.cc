@@ -174,6 +174,15 @@ TEST(Transports, AreByCopyEngineIfTheyAreNamedSo) {
     EXPECT_FALSE(IsByCopyEngine(At(transport))) << transport;
 }
 
+// As in a build without NCCL.
+TEST(Transports, ThatCannotBeMadeAreErrors) {
+  if (NcclUnavailable().empty()) GTEST_SKIP() << "it can be made";
+  const auto device = PosingDevice::H200();
+  Transports transports({*device, TestRanks()});
+  for (const char* transport : {"nccl", "nccl_ce", "nccl_sym"})
+    EXPECT_THROW(transports.Connect(At(transport)), Error) << transport;
+}
+
 // What must not wait for each other has channels of its own.
 TEST(Transports, ShareACommunicatorForEachChannel) {
   const auto device = OpenHostDevice(1);
