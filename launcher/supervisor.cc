@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "device/error.h"
+#include "device/wait.h"
 #include "launcher/messages.h"
 #include "launcher/mpirun_output.h"
 #include "launcher/processes.h"
@@ -261,9 +262,9 @@ void Supervisor::LookForHang(Clock::time_point now) {
     return GiveUp(fmt::format("mpirun hangs: SIGSTOP came {} s ago", kStopped.count()));
   if (!has_started && now - start_ > job_.start_limit)
     return GiveUp(
-        fmt::format("mpirun hangs: it has not started the ranks within {} s (is TMPDIR "
+        fmt::format("mpirun hangs: it has not started the ranks within {} (is TMPDIR "
                     "full? is a machine down or behind a firewall? --timeout_s changes the limit)",
-                    job_.start_limit.count() / 1000));
+                    InSeconds(job_.start_limit)));
   if (!job_.is_on_one_machine || now < next_look_) return;
   next_look_ = now + milliseconds(has_started ? 1000 : 100);
   if (!LivingDescendants(mpirun_).empty()) {

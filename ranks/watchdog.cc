@@ -15,6 +15,7 @@
 #include <iostream>
 #include <utility>
 
+#include "device/wait.h"
 #include "ranks/signs.h"
 
 namespace overlapbench {
@@ -99,8 +100,8 @@ void Watchdog::Watch() {
     if (signal > 0) EndBySignal(signal, info.si_pid == getpid());
     if (progress_.Unchanged() < limit_) continue;
     End(kFailed,
-        fmt::format("no progress for {} s at {}; it hangs there, or --timeout_s is too short",
-                    limit_.count() / 1000, progress_.Where()),
+        fmt::format("no progress for {} at {}; it hangs there, or --timeout_s is too short",
+                    InSeconds(limit_), progress_.Where()),
         true);
   }
 }

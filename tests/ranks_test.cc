@@ -6,17 +6,21 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <span>
 #include <thread>
 
@@ -29,6 +33,93 @@ namespace overlapbench {
 namespace {
 
 using std::chrono_literals::operator""ms;
+
+// Communicators that exist beyond those of MPI, and the threads that MPI supports.
+struct FakeMpi {
+  int communicators = 0;
+  int most_threads = MPI_THREAD_MULTIPLE;
+};
+FakeMpi& Mpi() {
+  static FakeMpi mpi;
+  return mpi;
+}
+
+// The limit of this machine's CPU time, in cores.
+std::optional<double>& Quota() {
+  static std::optional<double> quota;
+  return quota;
+}
+
+// Errors of system calls, by name.
+std::map<std::string, int>& Refusals() {
+  static std::map<std::string, int> refusals;
+  return refusals;
+}
+template <class Call>
+int Refusing(const char* name, const Call& call) {
+  const auto found = Refusals().find(name);
+  if (found == Refusals().end()) return static_cast<int>(call());
+  errno = found->second;
+  return -1;
+}
+
+}  // namespace
+
+// MPI's interface for profilers: these take the place of its own functions.
+extern "C" {
+int MPI_Comm_dup(MPI_Comm from, MPI_Comm* made) {
+  ++Mpi().communicators;
+  return PMPI_Comm_dup(from, made);
+}
+int MPI_Comm_split(MPI_Comm from, int colour, int key, MPI_Comm* made) {
+  const int code = PMPI_Comm_split(from, colour, key, made);
+  if (*made != MPI_COMM_NULL) ++Mpi().communicators;
+  return code;
+}
+int MPI_Comm_split_type(MPI_Comm from, int type, int key, MPI_Info info, MPI_Comm* made) {
+  ++Mpi().communicators;
+  return PMPI_Comm_split_type(from, type, key, info, made);
+}
+int MPI_Comm_free(MPI_Comm* communicator) {
+  --Mpi().communicators;
+  return PMPI_Comm_free(communicator);
+}
+int MPI_Query_thread(int* provided) {
+  const int code = PMPI_Query_thread(provided);
+  *provided = std::min(*provided, Mpi().most_threads);
+  return code;
+}
+}
+
+// The linker puts these in the place of the suite's and the C library's.
+std::optional<double> FakeQuota(const std::filesystem::path& root) asm(
+    "__wrap__ZN12overlapbench9CoreQuotaERKNSt10filesystem7__cxx114pathE");
+std::optional<double> FakeQuota(const std::filesystem::path& /*root*/) { return Quota(); }
+int WrappedSocket(int domain, int type, int protocol) asm("__wrap_socket");
+int WrappedSocket(int domain, int type, int protocol) {
+  return Refusing("socket", [&] { return syscall(SYS_socket, domain, type, protocol); });
+}
+int WrappedOption(int fd, int level, int name, const void* value,
+                  socklen_t size) asm("__wrap_setsockopt");
+int WrappedOption(int fd, int level, int name, const void* value, socklen_t size) {
+  return Refusing("setsockopt",
+                  [&] { return syscall(SYS_setsockopt, fd, level, name, value, size); });
+}
+int WrappedBind(int fd, const sockaddr* address, socklen_t size) asm("__wrap_bind");
+int WrappedBind(int fd, const sockaddr* address, socklen_t size) {
+  return Refusing("bind", [&] { return syscall(SYS_bind, fd, address, size); });
+}
+ssize_t WrappedReceive(int fd, msghdr* message, int flags) asm("__wrap_recvmsg");
+ssize_t WrappedReceive(int fd, msghdr* message, int flags) {
+  return Refusing("recvmsg", [&] { return syscall(SYS_recvmsg, fd, message, flags); });
+}
+ssize_t WrappedRandom(void* bytes, size_t size, unsigned flags) asm("__wrap_getrandom");
+ssize_t WrappedRandom(void* bytes, size_t size, unsigned flags) {
+  return Refusing("getrandom", [&] { return syscall(SYS_getrandom, bytes, size, flags); });
+}
+
+namespace {
+
 using std::chrono_literals::operator""s;
 
 std::string Number(int value) { return std::to_string(value); }
@@ -59,6 +150,36 @@ TEST_F(RanksTest, KnowTheirRankAndSize) {
   EXPECT_EQ(ranks().local_rank(), rank());  // the tests run on one machine
   EXPECT_EQ(ranks().local_size(), size());
   EXPECT_EQ(ranks().Prefix(), size() == 1 ? "" : "rank " + Number(rank()) + ": ");
+}
+
+// Another suite in the same process, as of a program that measures twice.
+TEST_F(RanksTest, LeaveNoCommunicatorBehind) {
+  const int before = Mpi().communicators;
+  {
+    Progress progress(rank(), size());
+    Ranks others(kRanksPatience, progress);
+    EXPECT_EQ(Mpi().communicators, before + 2) << "those of the ranks, and no other";
+    EXPECT_EQ(others.size(), size());
+    others.Barrier("the test");
+  }
+  EXPECT_EQ(Mpi().communicators, before);
+  int ended = 0;
+  MPI_Finalized(&ended);
+  EXPECT_EQ(ended, 0) << "others have started it";
+}
+
+TEST_F(RanksTest, NeedAnMpiOfSeveralThreads) {
+  Mpi().most_threads = MPI_THREAD_SERIALIZED;
+  Progress progress(rank(), size());
+  EXPECT_EQ(Thrown<Error>([&] { Ranks(kRanksPatience, progress); }),
+            "MPI was already initialized without MPI_THREAD_MULTIPLE");
+  Mpi().most_threads = MPI_THREAD_MULTIPLE;
+}
+
+TEST_F(RanksTest, NameTheirMpi) {
+  const std::string version = Ranks::LibraryVersion();
+  EXPECT_GT(version.size(), 5U);
+  EXPECT_EQ(version.find(','), std::string::npos) << version;
 }
 
 TEST_F(RanksTest, BarrierWaitsForTheLast) {
@@ -152,8 +273,13 @@ TEST_F(RanksTest, DifferentErrorsAreCombinedOnAllRanks) {
 // mpirun gives the ranks of a test the same cores.
 TEST_F(RanksTest, ShareTheCoresOfTheirMachine) {
   const auto allowed = static_cast<double>(AllowedCores().size());
-  const double usable = std::min(allowed, CoreQuota().value_or(allowed));
-  EXPECT_NEAR(ranks().cores(), usable / ranks().local_size(), 1e-9);
+  EXPECT_NEAR(ranks().cores(), allowed / size(), 1e-9);
+  Progress progress(rank(), size());
+  for (const double quota : {allowed / 4, allowed + 1}) {
+    Quota() = quota;
+    EXPECT_NEAR(Ranks(kRanksPatience, progress).cores(), std::min(allowed, quota) / size(), 1e-9);
+  }
+  Quota().reset();
 }
 
 TEST(CombineErrors, NamesTheRanksOfEachDistinctError) {
@@ -293,6 +419,29 @@ TEST(DescriptorSocket, HasANameThatNobodyGuesses) {
   EXPECT_NE(first.name(), second.name());
   EXPECT_GE(first.name().size(), std::string("overlapbench-").size() + 32);
   EXPECT_EQ(first.name().find("-" + Number(getpid()) + "-"), std::string::npos);
+}
+
+TEST(DescriptorSocket, NamesTheCallThatFails) {
+  for (const char* call : {"getrandom", "socket", "setsockopt", "bind"}) {
+    Refusals() = {{call, EPERM}};
+    EXPECT_EQ(Thrown<Error>([] { DescriptorSocket(); }),
+              std::string(call) + " failed: Operation not permitted");
+  }
+  Refusals().clear();
+  const DescriptorSocket socket;
+  std::vector<Descriptor> descriptors(1);
+  socket.Send(socket.name(), 0, Descriptor(memfd_create("shared", 0)));
+  for (const int passing : {EAGAIN, EINTR}) {
+    Refusals() = {{"recvmsg", passing}};
+    EXPECT_FALSE(socket.Receive(descriptors));
+    EXPECT_TRUE(descriptors[0].empty());
+  }
+  Refusals() = {{"recvmsg", ENOMEM}};
+  EXPECT_EQ(Thrown<Error>([&] { static_cast<void>(socket.Receive(descriptors)); }),
+            "recvmsg failed: Cannot allocate memory");
+  Refusals().clear();
+  EXPECT_FALSE(socket.Receive(descriptors));
+  EXPECT_FALSE(descriptors[0].empty()) << "it was not lost";
 }
 
 // Sends a descriptor in a process of `user`.
@@ -495,6 +644,25 @@ TEST_F(RanksTest, WaitingForSeveralMissingRanksNamesAll) {
                         " did not arrive within 1 s; they have stopped or are doing something "
                         "else");
   }
+}
+
+// It asked whether the others were there, but answers nobody.
+TEST_F(RanksTest, ARankThatHasGivenUpIsNamedWithTheMissingOne) {
+  if (size() < 3) GTEST_SKIP() << "needs three ranks";
+  constexpr auto kTimeout = 2000ms;
+  ranks().Barrier("the test");
+  if (is_last()) {
+    std::this_thread::sleep_for(kTimeout * 3 / 2);
+    ranks().Barrier("waiting for Godot");
+  } else {
+    const ShortTimeout timeout(rank() == 0 ? kTimeout : kTimeout / 10);
+    const std::string said = Thrown<FatalError>([&] { ranks().Barrier("waiting for Godot"); });
+    EXPECT_EQ(said, rank() > 0 ? said
+                               : "rank 0: waiting for Godot: ranks 1, 2 did not arrive within 2 s; "
+                                 "they have stopped or are doing something else");
+    if (rank() > 0) std::this_thread::sleep_for(kTimeout * 5 / 4);
+  }
+  ranks().Barrier("meeting again");
 }
 
 // The last rank is slow, but it comes: nothing of the query is left for later waits.

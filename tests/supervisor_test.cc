@@ -3,6 +3,7 @@
 #include "launcher/supervisor.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/error.h"
 #include "job_script.h"
 
 namespace overlapbench {
@@ -170,6 +172,35 @@ TEST_F(SupervisorTest, SaysThatMpirunIsMissing) {
   EXPECT_EQ(told.err, "bench: cannot start no-such-mpirun: No such file or directory\n");
 }
 
+TEST_F(SupervisorTest, SaysThatItHasNoPipes) {
+  Child job([] {
+    Signals signals;
+    const rlimit few = {3, 3};
+    setrlimit(RLIMIT_NOFILE, &few);
+    try {
+      return Supervise({}, signals);
+    } catch (const Error& error) {
+      std::cerr << error.what();
+      return 1;
+    }
+  });
+  EXPECT_EQ(job.End(), 1);
+  EXPECT_EQ(job.Err(), "cannot make a pipe: Too many open files");
+}
+
+// Nobody else would end it, or its ranks.
+TEST_F(SupervisorTest, MpirunIsToldWhenItsLauncherIsKilled) {
+  const fs::path told = folder_ / "told";
+  Child job = Supervise("trap 'touch " + told.string() + "; exit' TERM; echo up; " + kForEver);
+  EXPECT_TRUE(job.Writes("up"));
+  kill(job.id(), SIGKILL);
+  EXPECT_EQ(job.End(), 128 + SIGKILL);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(15);
+  while (!fs::exists(told) && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_TRUE(fs::exists(told));
+}
+
 TEST_F(SupervisorTest, PassesOnTheOutputOfTheRanks) {
   const EndedJob told =
       Supervised("echo a row; echo 'overlapbench: a word' >&2; " + kStarted + kEnded);
@@ -180,7 +211,7 @@ TEST_F(SupervisorTest, PassesOnTheOutputOfTheRanks) {
 // It may be one of mpirun's.
 TEST_F(SupervisorTest, ALineWithoutAnEndIsHeldBackForASecond) {
   EXPECT_EQ(Supervised("printf '[a cut' >&2; exit 0").err, "[a cut");
-  Child job = Supervise("printf '[a cut' >&2; echo up; sleep 2.5; echo end");
+  Child job = Supervise("printf '[a cut' >&2; echo up; sleep 1.9; echo end");
   EXPECT_TRUE(job.Writes("up"));
   EXPECT_EQ(job.Err(), "");
   EXPECT_TRUE(job.Writes("[a cut"));

@@ -45,7 +45,7 @@ TEST_F(WatchdogDeathTest, EndsAStalledProcessAndSaysWhere) {
         SleepForEver();
       },
       ExitedWithCode(1),
-      "no progress for .* at rank 2 of 4, Comm/AllReduce, waiting for the "
+      "no progress for 0.1 s at rank 2 of 4, Comm/AllReduce, waiting for the "
       "stream COMM");
 }
 
@@ -141,6 +141,24 @@ TEST_F(WatchdogDeathTest, AnEndingRankGoesNoFurther) {
         _exit(0);
       },
       ExitedWithCode(128 + SIGINT), "ended by Ctrl-C");
+}
+
+TEST_F(WatchdogDeathTest, TheFirstOfTwoEndsCounts) {
+  EXPECT_EXIT(
+      {
+        Watchdog watchdog(progress_, 60s);
+        std::atomic<bool> is_ending = false;
+        const auto keeping = watchdog.AtEnd([&](const std::string&) {
+          is_ending = true;
+          std::this_thread::sleep_for(300ms);
+        });
+        std::thread([&] {
+          while (!is_ending) std::this_thread::sleep_for(1ms);
+          watchdog.End(9, "another reason", true);
+        }).detach();
+        watchdog.End(7, "a reason", true);
+      },
+      ExitedWithCode(7), "^overlapbench: a reason\n$");
 }
 
 // Anyone may send it.
