@@ -159,7 +159,6 @@ std::string Measuring::Measure(const std::function<Benchmark()>& find) {
     benchmark::RunSpecifiedBenchmarks(&reporter);
     benchmark::ClearRegisteredBenchmarks();
     suite_->session.reset();
-    progress_.set_benchmark("");
     if (ended_.empty()) ranks_->Barrier("freeing memory");
   } catch (const std::exception& error) {
     // The others do not know of the error and wait for this rank.

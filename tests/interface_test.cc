@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <regex>
@@ -97,6 +98,18 @@ TEST_F(InterfaceTest, ListsAreChecked) {
   EXPECT_NE(std::strstr(overlapbench_measuring_error(), "--speed"), nullptr);
   EXPECT_EQ(none, nullptr);
   overlapbench_close(none);
+}
+
+// As a launcher's that starts another MPI: each rank would measure alone.
+TEST_F(InterfaceTest, RefusesRanksOfAnotherMpi) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  overlapbench_suite* none = nullptr;
+  const char* const flag = "--backend=host";
+  EXPECT_EQ(overlapbench_open(1, &flag, &none), OVERLAPBENCH_MEASURING_FAILED);
+  EXPECT_EQ(std::strstr(overlapbench_measuring_error(), "started as rank 0 of 2, but "),
+            overlapbench_measuring_error());
+  setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
 }
 
 TEST_F(InterfaceTest, KnowsItsPlace) {
@@ -306,7 +319,8 @@ TEST_F(InterfaceTest, AWorkThatTakesNoLongerThanNothingIsInvalid) {
 TEST_F(InterfaceTest, OnlyVerifiableWorksAreVerified) {
   if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
   row_.kind = OVERLAPBENCH_SCHEDULE;
-  steps_ = {{"a", "one", 0, nullptr, 0}, {"a", "two", 1, nullptr, 0}};
+  const int64_t first = 0;
+  steps_ = {{"a", "one", 0, nullptr, 0}, {"b", "two", 1, &first, 1}};
   static int checks;
   checks = 0;
   works_[0].callbacks.verify = [](void*, void*, overlapbench_answer* answer) {
@@ -371,12 +385,15 @@ TEST_F(InterfaceTest, AWorkThatHangsIsNamed) {
   if (TestRanks().size() > 1) GTEST_SKIP() << "it would end the suite";
   const char* const flag = "--timeout_s=1";
   ASSERT_EQ(overlapbench_configure(suite, 1, &flag), 0);
-  Answering hangs = Sleeping(std::chrono::milliseconds(1500));
+  static Answering hangs = Sleeping(std::chrono::milliseconds(5000));
   row_.kind = OVERLAPBENCH_ALONE;
   works_ = {Work("own", OVERLAPBENCH_COMP)};
   works_[0].context = &hangs;
+  const auto start = std::chrono::steady_clock::now();
   const std::string said = Row().At("error_message").text;
   EXPECT_NE(said.find("; 'own' has not returned for 1."), std::string::npos) << said;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(4500))
+      << "it is left a second to end, and then left alone";
   works_[0].context = &sleeps_;
   EXPECT_FALSE(Row().Has("error_message")) << "the next row is measured";
   overlapbench_configure(suite, 0, nullptr);
@@ -400,22 +417,66 @@ TEST_F(InterfaceTest, MeasuresTheSuitesOwnRows) {
             "the suite has no rows of ''; ./bench --benchmark_list_tests lists their names");
 }
 
-// The last: the suite cannot go on, because a rank may still wait for one that hangs.
-TEST_F(InterfaceTest, AnErrorThatOneRankKnowsEndsTheMeasuring) {
-  if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
-  const char* const flag = "--timeout_s=2";
-  ASSERT_EQ(overlapbench_configure(suite, 1, &flag), 0);
-  Answering hangs = Sleeping(std::chrono::milliseconds(2500));
-  row_.kind = OVERLAPBENCH_ALONE;
-  works_ = {Work("own", OVERLAPBENCH_COMP)};
-  if (TestRanks().rank() == 1) works_[0].context = &hangs;
-  const std::string said = Row().At("error_message").text;
-  EXPECT_NE(said, "");
-  for (const int32_t status : {overlapbench_measure_own(suite, "Compute/Delay"),
-                               overlapbench_configure(suite, 0, nullptr)}) {
-    EXPECT_EQ(status, OVERLAPBENCH_MEASURING_FAILED);
-    EXPECT_EQ(overlapbench_measuring_error(), "an earlier row ended the measuring: " + said);
+// ---- The end of the measuring
+
+// Only rank 1 knows the error, and rank 0 may wait for it. Each test has a suite of its own.
+class EndedInterfaceTest : public InterfaceTest {
+ protected:
+  static void SetUpTestSuite() {}
+  static void TearDownTestSuite() {}
+  void SetUp() override {
+    if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
+    InterfaceTest::SetUpTestSuite();
+    InterfaceTest::SetUp();
+    const char* const flag = "--timeout_s=2";
+    ASSERT_EQ(overlapbench_configure(suite, 1, &flag), 0);
+    row_.kind = OVERLAPBENCH_ALONE;
+    works_ = {Work("own", OVERLAPBENCH_COMP)};
   }
+  void TearDown() override {
+    if (IsSkipped()) return;
+    TestRanks().Barrier("ending the test");
+    InterfaceTest::TearDownTestSuite();
+  }
+  // What the row says, which ends the suite.
+  std::string Ending() {
+    std::string said = Row().At("error_message").text;
+    for (const int32_t status : {overlapbench_measure_own(suite, "Compute/Delay"),
+                                 overlapbench_configure(suite, 0, nullptr)}) {
+      EXPECT_EQ(status, OVERLAPBENCH_MEASURING_FAILED);
+      EXPECT_EQ(overlapbench_measuring_error(), "an earlier row ended the measuring: " + said);
+    }
+    return said;
+  }
+};
+
+TEST_F(EndedInterfaceTest, ByAWorkThatHangs) {
+  Answering hangs = Sleeping(std::chrono::milliseconds(2500));
+  if (TestRanks().rank() == 1) works_[0].context = &hangs;
+  const std::string said = Ending();
+  EXPECT_EQ(said.find("; 'own' has not returned for ") != std::string::npos,
+            TestRanks().rank() == 1)
+      << said;
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // `hangs` is still called
+}
+
+// Before it times out, rank 0 is told.
+TEST_F(EndedInterfaceTest, ByACallThatDoesNotReturn) {
+  static volatile std::sig_atomic_t interrupts;
+  interrupts = 0;
+  std::signal(SIGURG, [](int) { interrupts = interrupts + 1; });
+  ASSERT_EQ(overlapbench_interrupt_with(suite, SIGURG), 0);
+  works_[0].callbacks.verify = [](void*, void*, overlapbench_answer* answer) {
+    answer->tolerance = 1;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (TestRanks().rank() == 1 && interrupts == 0 &&
+           std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return 0;
+  };
+  const std::string said = Ending();
+  EXPECT_EQ(said.find("rank 1: 'own' has not returned for "), 0U) << said;
+  std::signal(SIGURG, SIG_DFL);
 }
 
 // ---- The suite's own rows, by name
@@ -469,6 +530,10 @@ TEST_F(OwnRowsTest, AreMissedWithAReason) {
   EXPECT_EQ(Found("Copy/Sequential/elements"),
             "'elements' is not part of a row's name; write axis:value");
   EXPECT_TRUE(Found("Copy/Sequential/element:4096").starts_with("there is no axis 'element'"));
+  EXPECT_EQ(Found("Copy/Fragmented/call:graph"),
+            "not available: Copy/Fragmented/bytes:16777216/fragments:1/call:graph/cache:cold: "
+            "graphs exist on the cuda backend only")
+      << "the first of several";
   if (TestRanks().size() > 1) return;
   EXPECT_TRUE(Found("Comm/AllReduce").starts_with("not available: Comm/AllReduce"));
 }
