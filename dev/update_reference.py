@@ -99,6 +99,12 @@ MODULES = (
         ("judge/verdicts.py",),
         ("compare", "Comparison"),
     ),
+    Module(
+        "Predictions",
+        "ob.",
+        ("prediction/answers.py", "prediction/model.py"),
+        ("predict", "Prediction"),
+    ),
     Module("Pictures of rows", "ob.", ("view/row_chart.py",), ("plot",)),
     Module("Traces", "ob.", ("view/tracing.py",), ("trace", "Traces", "TraceBreakdown")),
 )

@@ -43,6 +43,9 @@ history trend [-h] [--database FILE] -o FILE [--title TITLE] [--machine TEXT] [-
 history changes [-h] [--database FILE] [--machine TEXT] [--since DATE] [--revision REV]
  [--benchmark REGEX] [--metric NAME] [--across FIELD] [--least PERCENT] [--json]
 export [-h] [--format FORMAT] [--metric NAME] [-o FILE] RESULT.json
+predict [-h] [--benchmark REGEX] [--gpus N,...] [--nodes N,...] [--network GB/s,...]
+ [--latency US] [--transport NAME,...] [--bucket-bytes V,...] [--prefetch V,...]
+ [--comm-sms V,...] [--microbatches V,...] [--json] [-o FILE] FILE [FILE ...]
 trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--compare FILE]
  [--json] [-o FILE.json] FILE [FILE ...]
 timeline [-h] -o FILE [--title TITLE] [--beside] [--step N] [--window NAME] [--class PATTERN=CLASS]
@@ -126,6 +129,12 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
         ),
         (["history", "changes"], {**SELECTION, **SERIES, "json": False}),
         (["export", "a"], {"result": "a", "format": None, "metric": [], "output": None}),
+        (
+            ["predict", "a"],
+            {"files": ["a"], "benchmark": "", "gpus": None, "nodes": None, "network": None}
+            | {"latency": 5.0, "transport": None, "bucket_bytes": None, "prefetch": None}
+            | {"comm_sms": None, "microbatches": None, "json": False, "output": None},
+        ),
         (["trace", "a"], {"files": ["a"], "compare": [], "json": False, "output": None, **CHOICES}),
         (
             ["timeline", "a", "-o", "b"],

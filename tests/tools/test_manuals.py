@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 import histories
+import predictable
 import samples
 import stand_ins
 import traces
@@ -69,6 +70,7 @@ def folder(tmp_path: Path) -> Path:
     shutil.copy(tmp_path / "built/overlapbench", home / "old/bench")
     _write_results(home)
     _write_traces(home)
+    _write_schedules(home)
     (home / "hosts").write_text("node1 slots=8\nnode2 slots=8\n")
     (home / "resources.csv").write_text(stand_ins.RESOURCES)
     return home
@@ -92,6 +94,15 @@ def _write_results(home: Path) -> None:
             samples.row("Comm/AllReduce/bytes:1024", busbw_GBps=300.0, state="ok", reason="")
         )
         samples.write(home / f"nightly/{number}.json", document)
+
+
+def _write_schedules(home: Path) -> None:
+    machine = predictable.Machine()
+    steps = [predictable.ddp(machine, 2, layers) for layers in (1, 2)]
+    steps += [predictable.ddp(machine, 2, layers, "copy") for layers in (1, 2)]
+    steps += [predictable.fsdp(machine, 8, 1)]
+    for name in ("steps", "more"):
+        predictable.write(home / f"{name}.json", steps)
 
 
 def _write_traces(home: Path) -> None:

@@ -16,11 +16,12 @@ judge        comparing two sides of runs, the gate, the history
 traces       where the time of a step goes, from a profiler's trace
 measurement  measures callables as the suite measures its workloads; kernels for PyTorch's tensors;
              the fixture overlap_benchmark
+prediction   what a step would take with other settings, networks and more GPUs
 tune         finds the settings at which a pair takes the least time
 view         what people see: charts, report, timelines, tables and texts, and their theme
 cli          the command `overlapbench`: one module per command
 
-No room is called results, measure or trace: it would hide the function of that name.
+No room is called results, measure, predict or trace: it would hide the function of that name.
 """
 
 import importlib
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from overlapbench.measurement.measuring import measure_row as measure_row
     from overlapbench.measurement.measuring import measure_schedule as measure_schedule
     from overlapbench.measurement.measuring import results as results
+    from overlapbench.prediction.answers import predict as predict
+    from overlapbench.prediction.model import Prediction as Prediction
     from overlapbench.reading.result import Results as Results
     from overlapbench.reading.result import read as read
     from overlapbench.reading.rows import Figure as Figure
@@ -64,6 +67,8 @@ _HOMES = {
         "measurement.interface": "MeasureError",
         "measurement.measuring": "Step configure init_torch_distributed measure measure_alone"
         " measure_row measure_schedule results",
+        "prediction.answers": "predict",
+        "prediction.model": "Prediction",
         "reading.result": "Results read",
         "reading.rows": "Figure Inconclusive Row State",
         "view.row_chart": "plot",

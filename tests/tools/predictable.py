@@ -1,0 +1,168 @@
+"""Results with schedules: steps of a machine whose times alone and slowdowns are known.
+
+Measured times are the replay's own, with the machine's factors, so a prediction that finds the
+factors must give them again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import samples
+from overlapbench.prediction.factors import even, rules_of
+from overlapbench.prediction.links import weight
+from overlapbench.prediction.replay import replay
+from overlapbench.prediction.schedules import Row, Run, Step, Time, Work
+from overlapbench.reading.names import BenchmarkName
+
+SPREAD = 0.001
+LAYER_BYTES = 32 << 20
+COMP_MS = {"forward": 0.2, "backward": 0.4}
+LAYERS = 8
+
+
+@dataclass(frozen=True)
+class Machine:
+    """comm_slowdown of a communication beside a computation, and comp_slowdown the other way."""
+
+    comm_slowdown: float = 1.3
+    comp_slowdown: float = 1.2
+    GBps: float = 300.0
+    alpha_ms: float = 0.01
+    backend: str = "cuda"
+
+    def collective_ms(self, name: str, bytes_: float, ranks: int) -> float:
+        return self.alpha_ms + weight(name, ranks) * bytes_ / (self.GBps * 1e6)
+
+
+def ddp(machine: Machine, ranks: int, layers_of_bucket: int, transport: str = "nccl") -> Row:
+    """Sum gradients in buckets of so many layers; the first has one."""
+    steps = [Step(0, 0, 1 / LAYERS) for _ in range(LAYERS)]
+    steps += [Step(1, 0, 1 / LAYERS) for _ in range(LAYERS)]
+    sizes = [1]
+    while sum(sizes) < LAYERS:
+        sizes.append(min(layers_of_bucket, LAYERS - sum(sizes)))
+    made, sums = LAYERS - 1, []
+    for size in sizes:
+        made += size
+        sums.append(len(steps))
+        steps.append(Step(2 + sorted(set(sizes)).index(size), 1, 1 / sizes.count(size), (made,)))
+    works = [Work(name, "COMP", flops=1e12 * ms) for name, ms in COMP_MS.items()]
+    works += [
+        Work(f"sum {size}", "COMM", "AllReduce", wire_bytes=size * sizes.count(size) * LAYER_BYTES)
+        for size in sorted(set(sizes))
+    ]
+    name = f"Ddp/Buckets/layers:{LAYERS}/bucket_bytes:{layers_of_bucket * LAYER_BYTES}"
+    return _row(machine, name, ranks, transport, works, steps)
+
+
+def fsdp(machine: Machine, ranks: int, prefetch: int, transport: str = "nccl") -> Row:
+    """Gather each layer before its use, forward and backward."""
+    steps: list[Step] = []
+    gathers: list[int] = []
+    used: list[int] = []
+    for use in range(2 * LAYERS):
+        while len(gathers) <= min(use + prefetch, 2 * LAYERS - 1):
+            frees = len(gathers) - prefetch - 1
+            after = (used[frees],) if frees >= 0 else ()
+            steps.append(Step(2, 1, 1 / (2 * LAYERS), after))
+            gathers.append(len(steps) - 1)
+        steps.append(Step(use // LAYERS, 0, 1 / LAYERS, (gathers[use],)))
+        used.append(len(steps) - 1)
+    works = [Work(name, "COMP", flops=1e12 * ms) for name, ms in COMP_MS.items()]
+    works.append(Work("gather", "COMM", "AllGather", wire_bytes=2 * LAYERS * LAYER_BYTES))
+    name = f"Fsdp/Prefetch/layers:{LAYERS}/prefetch:{prefetch}"
+    return _row(machine, name, ranks, transport, works, steps)
+
+
+def _row(machine: Machine, name: str, ranks: int, transport: str, works: Sequence[Work],
+         steps: Sequence[Step]) -> Row:  # fmt: skip
+    by = f"/transport:{transport}" if transport != "nccl" else ""
+    bare = Row(BenchmarkName.parse(f"{name}{by}/cache:cold"), machine.backend, ranks, 1,
+               transport, tuple(works), (Run("pattern", (None, None), tuple(steps)),))  # fmt: skip
+    return replace(bare, runs=tuple(_runs(machine, bare)))
+
+
+def _runs(machine: Machine, row: Row) -> list[Run]:
+    whole = []
+    for place, work in enumerate(row.works):
+        share = next(s.share for s in row.own.steps if s.work == place)
+        one = machine.collective_ms(work.collective, work.wire_bytes * share, row.ranks)
+        whole.append(one / share if work.collective else COMP_MS[work.name] * LAYERS)
+    slowdown = even(row)
+    for comm, work in enumerate(row.works):
+        for comp in range(2):
+            if work.collective:
+                slowdown[comm][comp] = machine.comm_slowdown
+                slowdown[comp][comm] = machine.comp_slowdown
+    runs = []
+    for place, work in enumerate(row.works):
+        own = tuple(replace(s, lane=0, after=()) for s in row.own.steps if s.work == place)
+        runs.append(_timed(Run(work.name, (None,), own), whole[place]))
+    for comm in range(2, len(row.works)):
+        for comp in range(2):
+            lanes = {comm: 0, comp: 1}
+            pair = tuple(replace(s, lane=lanes[s.work], after=())
+                         for work in lanes for s in row.own.steps if s.work == work)  # fmt: skip
+            run = Run(f"{row.works[comm].name} beside {row.works[comp].name}", (None, None), pair)
+            starts = (0.0, 0.01)
+            done = replay(run, _alone(run, whole), rules_of(row, slowdown), starts)
+            ends = [max(done.end_ms[i] for i, s in enumerate(pair) if s.lane == lane)
+                    for lane in range(2)]  # fmt: skip
+            spans = tuple(zip(starts, ends, strict=True))
+            runs.append(replace(_timed(run, done.total_ms), lanes_ms=spans))
+    done = replay(row.own, _alone(row.own, whole), rules_of(row, slowdown))
+    return [*runs, _timed(row.own, done.total_ms)]
+
+
+def _alone(run: Run, whole_ms: Sequence[float]) -> list[float]:
+    return [whole_ms[step.work] * step.share for step in run.steps]
+
+
+def _timed(run: Run, ms: float) -> Run:
+    return replace(run, time=Time(ms, SPREAD))
+
+
+def schedules(row: Row, *, planned: bool = False) -> dict[str, Any]:
+    """Return a row's schedules as the program writes them."""
+    return {
+        "version": 1,
+        "ranks": row.ranks,
+        "hosts": row.hosts,
+        "transport": row.transport,
+        "works": [
+            {"name": w.name, "class": w.kind, "collective": w.collective, "flops": w.flops,
+             "wire_bytes": w.wire_bytes}
+            for w in row.works
+        ],
+        "runs": [_run(run, planned=planned) for run in row.runs],
+    }  # fmt: skip
+
+
+def _run(run: Run, *, planned: bool) -> dict[str, Any]:
+    steps = [[s.work, s.lane, 0, round(1 / s.share), list(s.after)] for s in run.steps]
+    made: dict[str, Any] = {"name": run.name, "lanes": [{"name": "lane"} for _ in run.owners]}
+    if run.time and not planned:
+        made |= {"ms": run.time.ms}
+        made |= {"ms_low": run.time.ms * 0.998, "ms_high": run.time.ms * 1.002}
+        if run.lanes_ms:
+            made["lanes_ms"] = [list(span) for span in run.lanes_ms]
+    return made | {"steps": steps}
+
+
+def document(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return a result with these rows, all of one number of ranks."""
+    made: Mapping[str, Any] = samples.document([_entry(row) for row in rows])
+    return {**made, "context": {**made["context"], "backend": rows[0].backend}}
+
+
+def _entry(row: Row) -> dict[str, Any]:
+    assert row.own.time is not None
+    entry = samples.row(str(row.name), state="ok", reason="")
+    return {**entry, "real_time": row.own.time.ms, "schedules": schedules(row)}
+
+
+def write(path: Path, rows: Sequence[Row]) -> str:
+    samples.write(path, document(rows))
+    return str(path)

@@ -1,0 +1,282 @@
+"""Predictions of machines whose times alone and slowdowns are known, and what is refused."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import overlapbench as ob
+import predictable
+from overlapbench.cli import main
+from overlapbench.output import ResultError
+from overlapbench.prediction.factors import pairs_of
+from overlapbench.prediction.links import Asked, Network, links_of, time_of
+from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
+from overlapbench.prediction.replay import Rules, replay
+from overlapbench.prediction.schedules import Row, Run, Step, read_rows
+from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
+
+MACHINE = Machine()
+COMP, COMM, COPY = 0, 1, 2
+EVEN = [[1.0] * 3 for _ in range(3)]
+GATE = Rules(EVEN, holds=[True, False, False], waits=[False, True, False])
+
+
+def steps(*known: tuple[int, int, tuple[int, ...]]) -> Run:
+    """Return a run of these steps: work, lane and what each waits for."""
+    made = tuple(Step(work, lane, 1.0, after) for work, lane, after in known)
+    lanes = max(step.lane for step in made) + 1
+    return Run("run", (None,) * lanes, made)
+
+
+def ends(run: Run, alone_ms: list[float], rules: Rules) -> list[float]:
+    return [round(end, 6) for end in replay(run, alone_ms, rules).end_ms]
+
+
+# ---- the replay
+
+
+def test_steps_follow_their_lane_their_engine_and_what_they_wait_for() -> None:
+    free = Rules(EVEN, [False] * 3, [False] * 3)
+    assert ends(steps((0, 0, ()), (0, 0, ()), (1, 1, (0,))), [2, 3, 1], free) == [2, 5, 3]
+    engines = replace(steps((0, 0, ()), (1, 1, ())), owners=(None, None))
+    shared = replace(engines, steps=tuple(replace(s, engine="bus") for s in engines.steps))
+    assert ends(shared, [2, 3], free) == [2, 5]
+    late = replace(free, handover_ms=0.5)  # only to another lane
+    assert ends(steps((0, 0, ()), (0, 0, ()), (1, 1, (0,))), [2, 3, 1], late) == [2, 5, 3.5]
+
+
+def test_a_communication_waits_for_the_kernel_that_has_all_sms_and_a_copy_does_not() -> None:
+    for work, ended in ((COMM, 4.0), (COPY, 2.0)):
+        # It becomes ready at 1, while the kernel runs until 3.
+        run = steps((COMP, 0, ()), (COMP, 0, ()), (work, 1, (0,)), (COMP, 0, ()))
+        late = replace(GATE, handover_ms=1e-6)
+        assert ends(run, [1, 2, 1, 1], late)[2] == pytest.approx(ended, abs=1e-5)
+    # It was there first.
+    assert ends(steps((COMM, 1, ()), (COMP, 0, ())), [1, 2], GATE) == [1, 2]
+
+
+def test_works_slow_each_other_down_only_while_both_run() -> None:
+    slow = Rules([[1.0, 2.0, 1.0], [4.0, 1.0, 1.0], EVEN[2]], [False] * 3, [False] * 3)
+    # The computation does 2 of its 6 ms in the 4 ms in which the communication runs.
+    assert ends(steps((COMM, 1, ()), (COMP, 0, ())), [1, 6], slow) == [4, 8]
+    # Ranks with lanes of their own do not meet.
+    apart = replace(steps((COMM, 1, ()), (COMP, 0, ())), owners=(0, 1))
+    assert ends(apart, [1, 6], slow) == [1, 6]
+
+
+def test_the_host_enqueues_in_order_and_waits() -> None:
+    run = steps((COMP, 0, ()), (COMM, 1, ()), (COPY, 2, ()))
+    waits = replace(run, steps=(run.steps[0], replace(run.steps[1], host_after=(0,)), run.steps[2]))
+    cost = replace(GATE, enqueue_ms=0.25)
+    assert ends(waits, [1, 1, 1], cost) == [1.25, 2.5, 2.75]
+
+
+# ---- factors
+
+
+def test_the_factors_of_a_pair_are_those_of_the_machine() -> None:
+    pair = next(one for one in pairs_of(ddp(MACHINE, 2, 2)) if one.comp == 1 and one.comm == 3)
+    assert pair.comm_slowdown == pytest.approx(MACHINE.comm_slowdown, rel=0.01)
+    assert pair.comp_slowdown == pytest.approx(MACHINE.comp_slowdown, rel=0.01)
+
+
+def test_the_wait_for_sms_is_not_counted_as_a_slowdown() -> None:
+    calm = Machine(comm_slowdown=1, comp_slowdown=1)
+    for pair in pairs_of(ddp(calm, 2, 1)):
+        assert pair.comm_slowdown == pytest.approx(1, abs=0.01)
+
+
+# ---- links
+
+
+def collective(bytes_: float, name: str = "AllGather", transport: str = "nccl") -> Asked:
+    return Asked(name, transport, bytes_)
+
+
+def test_a_collective_follows_its_measured_sizes_ranks_and_network() -> None:
+    links = links_of([fsdp(MACHINE, 2, 1), fsdp(MACHINE, 4, 1), fsdp(MACHINE, 8, 1)])
+    own = MACHINE.collective_ms("AllGather", LAYER_BYTES, 4)
+    assert time_of(links, collective(LAYER_BYTES), 4) == pytest.approx(own)
+    # Larger than measured, with one size only: in proportion.
+    assert time_of(links, collective(2 * LAYER_BYTES), 4) == pytest.approx(2 * own)
+    fast, slow = Network(1e6, 1e-9), Network(10, 1e-9)
+    inside = time_of(links, collective(LAYER_BYTES), 8)
+    assert time_of(links, collective(LAYER_BYTES), 16, 2, fast) == pytest.approx(inside)
+    # Half of it crosses, through eight adapters.
+    crossing = LAYER_BYTES / 2 / 8 / 10e6
+    assert time_of(links, collective(LAYER_BYTES), 16, 2, slow) == pytest.approx(crossing)
+    late = Network(10, 100)
+    assert time_of(links, collective(LAYER_BYTES), 32, 4, late) > crossing + 0.2
+
+
+@pytest.mark.parametrize(
+    ("asked", "ranks", "hosts", "why"),
+    [
+        (collective(LAYER_BYTES, "AllReduce"), 8, 1, "on 8 GPUs does not follow from 4"),
+        (collective(1 << 19), 4, 1, "below 1 MiB times do not follow"),
+        (collective(2 << 20), 4, 1, "the smallest size measured is 32 MiB; measure ./bench"),
+        (collective(LAYER_BYTES, "AllToAll"), 4, 1, "AllToAll by nccl was not measured"),
+        (collective(LAYER_BYTES), 16, 2, "2 nodes need a network"),
+        (collective(LAYER_BYTES, "AllGather", "copy"), 16, 2, "copy does not reach other hosts"),
+    ],
+)
+def test_what_does_not_follow_is_refused(asked: Asked, ranks: int, hosts: int, why: str) -> None:
+    links = links_of([fsdp(MACHINE, 4, 1), ddp(MACHINE, 2, 1), ddp(MACHINE, 4, 1)])
+    with pytest.raises(ResultError, match=why):
+        time_of(links, asked, ranks, hosts)
+
+
+# ---- predictions
+
+
+@pytest.fixture(scope="module")
+def steps_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    rows = [ddp(MACHINE, 2, size, by) for by in ("nccl", "copy") for size in (1, 2)]
+    rows += [fsdp(MACHINE, 2, ahead) for ahead in (0, 1)]
+    return predictable.write(tmp_path_factory.mktemp("steps") / "steps.json", rows)
+
+
+def wanted(row: Row) -> float:
+    assert row.own.time
+    return row.own.time.ms
+
+
+def test_a_measured_row_is_predicted_from_its_parts(steps_file: str) -> None:
+    found = ob.predict(steps_file)
+    assert len(found) == 6
+    for one in found:
+        assert one.measured == pytest.approx(one.ms, rel=0.002)
+        assert one.low < one.ms < one.high
+        parts = one.computation + one.link + one.contention + one.prior
+        assert parts == pytest.approx(one.ms)
+        assert one.prior == 0
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_other_buckets_are_predicted_from_those_measured(size: int, steps_file: str) -> None:
+    (found,) = ob.predict(steps_file, "Ddp/.*transport:copy", bucket_bytes=size * LAYER_BYTES)
+    assert found.measured is None
+    # Sums of sizes that were not measured take as long as the line through those that were.
+    assert found.ms == pytest.approx(wanted(ddp(MACHINE, 2, size, "copy")), rel=0.01)
+
+
+def test_layers_gathered_further_ahead_are_predicted(steps_file: str) -> None:
+    (found,) = ob.predict(steps_file, "Fsdp", prefetch=2)
+    assert found.ms == pytest.approx(wanted(fsdp(MACHINE, 2, 2)), rel=0.01)
+
+
+def test_another_transport_is_taken_from_the_rows_that_have_it(steps_file: str) -> None:
+    found = ob.predict(steps_file, "Ddp/", transport=["copy", "nccl"], bucket_bytes="32M")
+    assert ["transport:copy" in one.name for one in found] == [True, False]
+    assert [one.measured for one in found] == [
+        wanted(ddp(MACHINE, 2, 1, by)) for by in ("copy", "nccl")
+    ]
+
+
+def test_more_gpus_take_the_weight_of_their_collectives(steps_file: str) -> None:
+    (found,) = ob.predict(steps_file, "Fsdp.*prefetch:1", gpus=4)
+    assert found.ms == pytest.approx(wanted(fsdp(MACHINE, 4, 1)), rel=0.02)
+
+
+def test_more_hosts_add_the_law_of_scale(steps_file: str) -> None:
+    few, many = ob.predict(steps_file, "Fsdp.*prefetch:1", gpus=[16, 256], network=1e5)
+    a_ms, b = fit_scale(LLM_FOUNDRY)
+    for one, doublings in ((few, 1), (many, 5)):
+        rest = one.ms - one.prior
+        assert one.prior == pytest.approx(doublings * (a_ms * 2 * LAYERS + b * rest))
+    (slow,) = ob.predict(steps_file, "Fsdp.*prefetch:1", gpus=16, network=1)
+    assert slow.link > 5 * few.link
+    assert slow.high / slow.ms < 2
+
+
+def test_the_interval_follows_the_inputs_and_the_residual(tmp_path: Path) -> None:
+    row = ddp(MACHINE, 2, 1)
+    rough = replace(row, runs=tuple(
+        replace(run, time=replace(run.time, spread=0.1) if run.time else None) for run in row.runs
+    ))  # fmt: skip
+    widths = []
+    for place, one in enumerate((row, rough)):
+        document = predictable.document([one])
+        for run in document["benchmarks"][0]["schedules"]["runs"]:
+            ms, share = run["ms"], 0.002 if one is row else 0.2
+            run |= {"ms_low": ms * (1 - share), "ms_high": ms * (1 + share)}
+        path = tmp_path / f"{place}.json"
+        path.write_text(json.dumps(document))
+        (found,) = ob.predict(path)
+        widths.append((found.high - found.low) / found.ms)
+    assert widths[0] == pytest.approx(0.2, abs=0.02)  # the usual residual, both ways
+    assert widths[1] > widths[0] + 0.1
+
+
+def test_the_law_of_scale_is_that_of_the_published_table() -> None:
+    a_ms, b = fit_scale(LLM_FOUNDRY)
+    assert a_ms == pytest.approx(0.331, abs=0.001)
+    assert b == pytest.approx(0.0141, abs=0.0001)
+    off = [at_scale(one, 2, a_ms, b) / one.step_ms(512) - 1 for one in LLM_FOUNDRY]
+    assert max(map(abs, off)) < 0.03
+
+
+# ---- the command, and files that do not suffice
+
+
+def test_the_command_prints_a_table_and_json(
+    steps_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", steps_file, "--benchmark", "Ddp", "--bucket-bytes", "32M,64M"]) == 0
+    text = capsys.readouterr().out
+    assert "contention" in text
+    assert text.count("bucket_bytes:33554432") >= 2  # by NCCL and by copy
+    assert main(["predict", steps_file, "--benchmark", "Fsdp", "--gpus=2,16", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert [one["ranks"] for one in json.loads(printed.out)] == [2, 2]
+    assert "not predicted: 2 nodes need a network" in printed.err
+
+
+def test_the_chart_needs_two_curves_of_points(steps_file: str, tmp_path: Path) -> None:
+    picture = tmp_path / "scaling.svg"
+    given = ["predict", steps_file, "--benchmark", "Fsdp", "--gpus", "2,4", "-o", str(picture)]
+    assert main(given) == 0
+    assert "efficiency" in picture.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"version": 2}, "version 2 is not supported"),
+        ({"runs": []}, "a run has no steps"),
+        ({"works": []}, "step 0 names what does not exist"),
+        ({"runs": [{"name": "a", "lanes": [{}], "steps": [[0, 0, 0, 1, [0]]]}]}, "earlier one"),
+    ],
+)
+def test_schedules_that_are_not_whole_are_refused(
+    change: dict[str, object], why: str, tmp_path: Path
+) -> None:
+    document = predictable.document([ddp(MACHINE, 2, 1)])
+    document["benchmarks"][0]["schedules"] |= change
+    path = tmp_path / "steps.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ResultError, match=f"entry 0: schedules: malformed: .*{why}"):
+        read_rows([str(path)])
+
+
+def test_files_without_schedules_say_what_to_measure(tmp_path: Path) -> None:
+    document = predictable.document([ddp(MACHINE, 2, 1)])
+    del document["benchmarks"][0]["schedules"]
+    path = tmp_path / "steps.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ResultError, match="no row has schedules: measure with --predictable"):
+        ob.predict(path)
+
+
+def test_plans_have_schedules_without_times(tmp_path: Path) -> None:
+    row = fsdp(MACHINE, 256, 1)
+    planned = {"name": str(row.name), "schedules": predictable.schedules(row, planned=True)}
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"planned": [planned]}))
+    (read,) = read_rows([str(path)])
+    assert read.own.time is None
+    assert read.own.steps == row.own.steps
+    assert not math.isnan(read.works[2].wire_bytes)

@@ -1,0 +1,100 @@
+"""Answers: predictions for all combinations of conditions, for the command and for notebooks."""
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from overlapbench.output import ResultError
+from overlapbench.prediction.links import Network
+from overlapbench.prediction.model import Book, Prediction, Question, predict_one
+from overlapbench.prediction.schedules import Row, read_rows
+from overlapbench.reading.names import chooser, spell_sizes
+
+
+def predict(
+    source: str | Path | Iterable[str | Path],
+    benchmark: str = "",
+    *,
+    gpus: int | Iterable[int] | None = None,
+    nodes: int | Iterable[int] | None = None,
+    network: float | Iterable[float] | None = None,
+    latency_us: float = 5.0,
+    transport: str | Iterable[str] | None = None,
+    **axes: str | int | Iterable[str | int] | None,
+) -> list[Prediction]:
+    """Predict how long measured steps would take under other conditions, in all combinations.
+
+    source      results that were measured with --predictable, and outputs of --plan_ranks
+    benchmark   which rows, as for --benchmark_filter
+    gpus        how many GPUs
+    nodes       on how many hosts; 8 GPUs on each unless given
+    network     GB/s of each GPU to other hosts, in one direction
+    latency_us  of a message on that network
+    transport   of the collectives
+    axes        other settings, such as bucket_bytes="64M" or prefetch=2
+
+    ResultError  a file has no schedules, or what was measured does not suffice: one line that says
+                 what to measure
+    """
+    found, refusals = answers(
+        source,
+        benchmark,
+        gpus=gpus,
+        nodes=nodes,
+        network=network,
+        latency_us=latency_us,
+        transport=transport,
+        **axes,
+    )
+    if refusals:
+        raise ResultError(refusals[0])
+    return found
+
+
+def answers(
+    source: Any, benchmark: str, *, latency_us: float, **conditions: Any
+) -> tuple[list[Prediction], list[str]]:
+    """Return what can be predicted, and a line for each combination that cannot."""
+    rows = read_rows([str(one) for one in _listed(source)])
+    chooses = chooser(benchmark)
+    bases = [row for row in rows if row.own.time and row.is_step and chooses(row.name)]
+    if not bases:
+        raise ResultError("no measured step has schedules: measure one with --predictable")
+    named = {name: _listed(values) for name, values in conditions.items()}
+    asked = [
+        _question(dict(zip(named, values, strict=True)), latency_us)
+        for values in itertools.product(*(values or [None] for values in named.values()))
+    ]
+    book = Book(rows)
+    found, refusals = [], []
+    for base in _distinct(bases, {name for name, values in named.items() if values}):
+        for question in asked:
+            try:
+                found.append(predict_one(book, base, question))
+            except ResultError as refusal:
+                refusals.append(str(refusal))
+    return found, list(dict.fromkeys(refusals))
+
+
+def _question(values: dict[str, Any], latency_us: float) -> Question:
+    rate = values.pop("network")
+    network = Network(rate, latency_us) if rate else None
+    gpus, nodes, transport = (values.pop(name) for name in ("gpus", "nodes", "transport"))
+    axes = {axis: spell_sizes(str(value)) for axis, value in values.items() if value is not None}
+    return Question(gpus, nodes, network, transport, axes)
+
+
+def _distinct(bases: Iterable[Row], varied: set[str]) -> Iterable[Row]:
+    """Keep one of the rows that differ only in what is asked for: the first one."""
+    chosen: dict[object, Row] = {}
+    for row in bases:
+        rest = frozenset(pair for pair in row.name.axes if pair[0] not in varied)
+        chosen.setdefault((row.name.family, row.name.workloads, rest, row.ranks, row.hosts), row)
+    return chosen.values()
+
+
+def _listed(values: Any) -> list[Any]:
+    if values is None:
+        return []
+    return [values] if isinstance(values, str | int | float | Path) else list(values)

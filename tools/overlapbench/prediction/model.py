@@ -1,0 +1,333 @@
+"""The model: what a row takes under other conditions, with an interval, and what it is made of.
+
+The parts come from measured rows: computations from their work alone, collectives from links, and
+slowdowns from pairs. The schedule comes from a row of the wanted settings, measured or planned, or
+is changed to them. It is replayed; the law of scale adds what more hosts cost. Inputs that do not
+suffice are refused.
+"""
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from overlapbench.output import ResultError
+from overlapbench.prediction.changes import CHANGES
+from overlapbench.prediction.factors import Pair, closest, even, pairs_of, rules_of, shuffled
+from overlapbench.prediction.links import Asked, Network, links_of, time_of
+from overlapbench.prediction.published import LLM_FOUNDRY, fit_scale
+from overlapbench.prediction.replay import replay
+from overlapbench.prediction.schedules import Row, Step, Time, Work
+from overlapbench.reading.names import BenchmarkName
+
+_DRAWS = 200
+_FEW = 8  # residuals of other families from which their quantile is taken
+_MOST_SPREAD = 0.3  # of an input; a row that is known less well says so itself
+_OF_THE_PRIOR = 0.3  # its standard error, as a share
+USUAL_RESIDUAL = 0.1  # where a file has too few rows to tell its own
+_GPUS_OF_A_HOST = 8
+_BY_RANKS = ("Tp", "Tp/Block", "Moe", "Pp")  # families whose schedules depend on the ranks
+
+
+@dataclass(frozen=True)
+class Question:
+    """Conditions; None is as measured."""
+
+    gpus: int | None = None
+    nodes: int | None = None
+    network: Network | None = None
+    transport: str | None = None
+    axes: Mapping[str, str] = field(default_factory=dict)  # "bucket_bytes": "67108864"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A step's time in ms, its 95 % interval, and its parts in ms, which add up to it."""
+
+    name: str  # of the row at the wanted settings
+    ranks: int
+    hosts: int
+    network: Network | None
+    ms: float
+    low: float
+    high: float
+    computation: float
+    link: float  # communication that nothing hides
+    contention: float  # works that slow each other down, or wait for SMs
+    prior: float  # the law of scale's, not measured here
+    measured: float | None = None
+
+    @property
+    def error(self) -> float | None:
+        """Of the prediction, as a share of what was measured."""
+        return None if self.measured is None else self.ms / self.measured - 1
+
+
+class Book:
+    """All that files say: rows with schedules, collectives, pairs.
+
+    To show what a part of the model is worth, the gate and the contention can be left out, and
+    pairs can be given each other's factors.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        *,
+        gate: bool = True,
+        contention: bool = True,
+        shuffle: int | None = None,
+    ) -> None:
+        self.rows, self.gate = rows, gate
+        self.links = links_of(rows)
+        pairs = [pair for row in rows for pair in pairs_of(row, gate=gate)] if contention else []
+        if shuffle is not None:
+            pairs = shuffled(pairs, np.random.default_rng(shuffle).permutation(len(pairs)).tolist())
+        self.pairs = pairs
+
+    @functools.cached_property
+    def _residuals(self) -> dict[str, list[float]]:
+        """By family: how far the replay of each step is from its measured time, as a share."""
+        found: dict[str, list[float]] = {}
+        for row in self.rows:
+            if row.is_step and row.own.time:
+                error = abs(replayed(self, row) / row.own.time.ms - 1)
+                found.setdefault(row.name.family, []).append(error)
+        return found
+
+    def residual(self, family: str) -> float:
+        """Return the 95 % quantile of the other families' residuals."""
+        others = [r for name, all_ in self._residuals.items() if name != family for r in all_]
+        return float(np.quantile(others, 0.95)) if len(others) >= _FEW else USUAL_RESIDUAL
+
+
+# ---- the schedule
+
+
+def named(name: BenchmarkName, question: Question) -> BenchmarkName:
+    """Return the name of the row with the wanted settings."""
+    axes = {**dict(name.axes), **question.axes}
+    if question.transport is not None:
+        axes["transport"] = question.transport
+        if question.transport in ("nccl", "mpi"):  # the standing value is not written
+            del axes["transport"]
+    last = {"cache": axes.pop("cache")} if "cache" in axes else {}
+    return BenchmarkName(name.family, name.workloads, tuple((axes | last).items()))
+
+
+def _key(name: BenchmarkName) -> tuple[str, tuple[str, ...], frozenset[tuple[str, str]]]:
+    return name.family, name.workloads, frozenset(name.axes)
+
+
+def scheduled(book: Book, base: Row, question: Question) -> Row:
+    """Return the row whose schedule is replayed, with the question's ranks, hosts and transport."""
+    ranks = question.gpus or base.ranks
+    most_local = max([_GPUS_OF_A_HOST, *(row.ranks // row.hosts for row in book.rows)])
+    hosts = question.nodes or (base.hosts if ranks == base.ranks else math.ceil(ranks / most_local))
+    if ranks % hosts:
+        raise ResultError(f"{ranks} GPUs cannot be divided among {hosts} nodes")
+    wanted = _key(named(base.name, question))
+    same = [row for row in book.rows if _key(row.name) == wanted]
+    found = [row for row in same if (row.ranks, row.hosts) == (ranks, hosts)]
+    plan = f"--plan_ranks {ranks} --plan_nodes {hosts}"
+    if not found and base.name.family.startswith(_BY_RANKS) and ranks != base.ranks:
+        told = "its schedule depends on the ranks: add the output of"
+        raise ResultError(f"{base.name}: {told} {plan}, or measure it")
+    row = next(iter(found or same), base)
+    for axis, value in question.axes.items():
+        if row is not base or base.name.axis(axis) == value:
+            continue
+        if axis not in CHANGES:
+            told = f"no row has {axis}:{value}: measure it, or add the output of {plan}"
+            raise ResultError(f"{base.name}: {told} --axis {axis}={value}")
+        return _under(CHANGES[axis](base, int(value)), ranks, hosts, question.transport)
+    return _under(row, ranks, hosts, question.transport)
+
+
+def _under(row: Row, ranks: int, hosts: int, transport: str | None) -> Row:
+    return replace(row, ranks=ranks, hosts=hosts, transport=transport or row.transport)
+
+
+# ---- its parts
+
+
+@dataclass
+class Inputs:
+    """What is replayed, with the standard errors of the times (by work) and of the slowdowns."""
+
+    row: Row
+    gate: bool
+    alone_ms: list[float]
+    slowdown: list[list[float]]
+    spreads: list[float]
+    factor_spreads: list[list[float]]
+
+    def total(
+        self,
+        alone_ms: Sequence[float] | None = None,
+        slowdown: Sequence[Sequence[float]] | None = None,
+        *,
+        gate: bool = True,
+    ) -> float:
+        rules = rules_of(self.row, slowdown or self.slowdown, gate=gate and self.gate)
+        starts_ms = [begin for begin, _ in self.row.own.lanes_ms]
+        return replay(self.row.own, alone_ms or self.alone_ms, rules, starts_ms).total_ms
+
+
+def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
+    """Collect what is known of a row's parts; ResultError if something is not."""
+    row = scheduled(book, base, question)
+    count = len(row.works)
+    inputs = Inputs(
+        row, book.gate, [], even(row), [0.0] * count, [[0.0] * count for _ in range(count)]
+    )
+    near = base if base.transport == row.transport else None
+    for step in row.own.steps:
+        work = row.works[step.work]
+        known = _most_similar(base, work)
+        if known:
+            inputs.spreads[step.work] = known[1].spread
+        if work.collective and row.own.owners[step.lane] is None:
+            asked = Asked(work.collective, row.transport, work.wire_bytes * step.share, near)
+            ms = time_of(book.links, asked, row.ranks, row.hosts, question.network)
+        elif known:
+            had, has = known[0].amount, work.amount
+            ms = known[1].ms * (has / had if had and has else 1) * step.share
+        else:
+            raise ResultError(
+                f"{base.name}: '{work.name}' was not measured alone: measure {row.name}"
+            )
+        inputs.alone_ms.append(ms)
+    if all(owner is None for owner in row.own.owners):  # else pairs are not measured
+        _add_factors(book, base, inputs)
+    return inputs
+
+
+def _most_similar(base: Row, work: Work) -> tuple[Work, Time] | None:
+    """Return the measured work of this name, or else that of its kind with the nearest amount."""
+    known = [
+        (one, alone[1])
+        for place, one in enumerate(base.works)
+        if one.kind == work.kind and (alone := base.alone(place))
+    ]
+    named_alike = [pair for pair in known if pair[0].name == work.name]
+    similar = [pair for pair in known if bool(pair[0].flops) == bool(work.flops)]
+
+    def distance(pair: tuple[Work, Time]) -> float:
+        return abs(math.log((pair[0].amount or 1) / (work.amount or 1)))
+
+    return min(named_alike or similar, key=distance, default=None)
+
+
+def _add_factors(book: Book, base: Row, inputs: Inputs) -> None:
+    row = inputs.row
+    used = {step.work: step.lane for step in row.own.steps}
+    for comm in used:
+        for comp in used:
+            if row.works[comm].computes or not row.works[comp].computes or used[comm] == used[comp]:
+                continue
+            pairs = _alike(book.pairs, base, row, row.works[comp], row.works[comm])
+            size = row.works[comm].wire_bytes * max(
+                s.share for s in row.own.steps if s.work == comm
+            )
+            if pair := closest(pairs, size):
+                inputs.slowdown[comm][comp] = pair.comm_slowdown
+                inputs.factor_spreads[comm][comp] = pair.spread
+            told = [pair for pair in pairs if pair.comp_slowdown is not None]
+            if (pair := closest(told, size)) and pair.comp_slowdown is not None:
+                inputs.slowdown[comp][comm] = pair.comp_slowdown
+                inputs.factor_spreads[comp][comm] = pair.spread
+
+
+def _alike(pairs: Iterable[Pair], base: Row, row: Row, comp: Work, comm: Work) -> list[Pair]:
+    """Return the pairs of this family and collective: of the row itself if it has them."""
+    family = [
+        pair
+        for pair in pairs
+        if pair.row.name.family == base.name.family
+        and pair.row.transport == row.transport
+        and pair.row.works[pair.comm].collective == comm.collective
+        and pair.row.works[pair.comm].kind == comm.kind
+    ]
+    same = [pair for pair in family if pair.row.works[pair.comp].name == comp.name] or family
+    for wanted in (base.name, row.name):
+        own = [pair for pair in same if _key(pair.row.name) == _key(wanted)]
+        if any(pair.comp_slowdown is not None for pair in own):
+            return own
+    return same
+
+
+# ---- the answer
+
+
+def replayed(book: Book, base: Row, question: Question | None = None) -> float:
+    """Return the replayed time in ms, without the law of scale."""
+    return inputs_of(book, base, question or Question()).total()
+
+
+def predict_one(book: Book, base: Row, question: Question) -> Prediction:
+    """Predict a measured row under the conditions of a question.
+
+    ResultError  what was measured does not suffice: one line, with what to measure
+    """
+    inputs = inputs_of(book, base, question)
+    row, steps = inputs.row, inputs.row.own.steps
+    collectives = [bool(row.works[step.work].collective) for step in steps]
+    free = [0.0 if no else ms for no, ms in zip(collectives, inputs.alone_ms, strict=True)]
+    computation = inputs.total(free, even(row), gate=False)
+    unslowed = inputs.total(slowdown=even(row), gate=False)
+    total = inputs.total()
+    doublings = math.log2(max(1.0, row.hosts / base.hosts))
+    a_ms, b = _scale()
+
+    def prior(ms: float) -> float:
+        return doublings * (a_ms * sum(collectives) + b * ms)
+
+    draws = [ms + prior(ms) * certainty for ms, certainty in _draws(inputs, steps)]
+    low, high = np.quantile(draws, [0.025, 0.975])
+    residual = book.residual(base.name.family)
+    name = named(base.name, question)
+    return Prediction(
+        str(name),
+        row.ranks,
+        row.hosts,
+        question.network if row.hosts > 1 else None,
+        ms=total + prior(total),
+        low=float(low) * (1 - residual),
+        high=float(high) * (1 + residual),
+        computation=computation,
+        link=unslowed - computation,
+        contention=total - unslowed,
+        prior=prior(total),
+        measured=_measured(book, name, row),
+    )
+
+
+def _draws(inputs: Inputs, steps: Sequence[Step]) -> Iterable[tuple[float, float]]:
+    """Yield the replayed time with resampled inputs, and a factor of the prior."""
+    random = np.random.default_rng(0)
+    spreads = np.minimum(inputs.spreads, _MOST_SPREAD)
+    of_factors = np.minimum(inputs.factor_spreads, _MOST_SPREAD)
+    for _ in range(_DRAWS):
+        noise = np.exp(random.normal(0, spreads)).tolist()
+        alone_ms = [ms * noise[s.work] for s, ms in zip(steps, inputs.alone_ms, strict=True)]
+        slowdown = np.array(inputs.slowdown) * np.exp(random.normal(0, of_factors))
+        yield inputs.total(alone_ms, slowdown.tolist()), max(0.0, random.normal(1, _OF_THE_PRIOR))
+
+
+def _measured(book: Book, name: BenchmarkName, row: Row) -> float | None:
+    times = (
+        one.own.time.ms
+        for one in book.rows
+        if one.own.time
+        and _key(one.name) == _key(name)
+        and (one.ranks, one.hosts) == (row.ranks, row.hosts)
+    )
+    return next(times, None)
+
+
+@functools.cache
+def _scale() -> tuple[float, float]:
+    return fit_scale(LLM_FOUNDRY)

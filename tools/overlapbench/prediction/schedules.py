@@ -1,0 +1,180 @@
+"""Schedules as data: what a result, or a plan, says of its rows' schedules (docs/prediction.md).
+
+A row has works and runs. A run is a list of steps, each a share of a work on a lane, with the
+steps that it waits for. The last run is the row's own. The others are each work alone, pairs of
+works, and the plain form.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from overlapbench.output import ResultError, expand
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.source import decode_json, load
+
+VERSION = 1
+_BY_COPY = ("copy", "nccl_ce")  # transports that move data by copy engine
+_ADDS = ("AllReduce", "ReduceScatter")
+
+
+@dataclass(frozen=True)
+class Work:
+    """An operation, with the cost of all its parts on one rank."""
+
+    name: str
+    kind: str  # COMP, COMM or MEM
+    collective: str = ""  # "AllReduce"
+    flops: float = 0
+    moved_bytes: float = 0
+    wire_bytes: float = 0  # of a collective, as nccl-tests counts them
+
+    @property
+    def computes(self) -> bool:
+        return self.kind == "COMP"
+
+    @property
+    def amount(self) -> float:
+        return self.flops or self.moved_bytes or self.wire_bytes
+
+
+@dataclass(frozen=True)
+class Step:
+    work: int
+    lane: int
+    share: float  # of the work
+    after: tuple[int, ...] = ()
+    host_after: tuple[int, ...] = ()
+    engine: str = ""
+
+
+@dataclass(frozen=True)
+class Time:
+    """A measured time in ms."""
+
+    ms: float
+    spread: float = 0  # its standard error, as a share
+
+
+@dataclass(frozen=True)
+class Run:
+    name: str
+    owners: tuple[int | None, ...]  # the rank of each lane; None: every rank has one
+    steps: tuple[Step, ...]
+    time: Time | None = None  # None: it was only planned
+    lanes_ms: tuple[tuple[float, float], ...] = ()  # begin and end
+    enqueue_ms: float = 0  # by the host, of all steps
+    gated: bool = True
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row's schedules."""
+
+    name: BenchmarkName
+    backend: str
+    ranks: int
+    hosts: int
+    transport: str
+    works: tuple[Work, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def own(self) -> Run:
+        return self.runs[-1]
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is more than one work or a pair."""
+        return len(self.own.steps) > 2
+
+    def alone(self, work: int) -> tuple[Run, Time] | None:
+        """Return the measured run of a work alone, and the time of a whole; None without one."""
+        for run in self.runs:
+            if run.time and all(step.work == work for step in run.steps):
+                shares = [0.0] * len(run.owners)
+                for step in run.steps:
+                    shares[step.lane] += step.share
+                return run, Time(run.time.ms / max(shares), run.time.spread)
+        return None
+
+    def step_bytes(self, work: int) -> float:
+        """Return the size of one step of a collective: the largest, if they differ."""
+        shares = [s.share for run in self.runs for s in run.steps if s.work == work]
+        return self.works[work].wire_bytes * max(shares)
+
+    def needs_sms(self, work: Work) -> bool:
+        """Whether a communication or copy needs SMs; copy engines need none, but their sums do."""
+        by_engine = work.kind == "MEM" or self.transport in _BY_COPY
+        return not work.computes and (not by_engine or work.collective in _ADDS)
+
+
+def read_rows(arguments: Sequence[str]) -> list[Row]:
+    """Read the schedules in results and plans.
+
+    ResultError  a file has none, or those of another version
+    """
+    return [row for source in expand(arguments) for row in _read(source)]
+
+
+def _read(source: str) -> list[Row]:
+    document = decode_json(source, load(source))
+    entries = None
+    if isinstance(document, dict):
+        entries = document.get("planned", document.get("benchmarks"))
+    if not isinstance(document, dict) or not isinstance(entries, list):
+        raise ResultError(f"{source}: benchmarks: missing: neither a result nor a plan")
+    rows = []
+    for index, entry in enumerate(entries):
+        usable = isinstance(entry, dict) and entry.get("state") not in ("invalid", "error")
+        if not usable or "schedules" not in entry:
+            continue
+        try:
+            backend = document.get("context", {}).get("backend", "")
+            rows.append(_row(BenchmarkName.parse(entry["name"]), backend, entry["schedules"]))
+        except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            told = f"{source}: entry {index}: schedules: malformed: {error!r}"
+            raise ResultError(told) from None
+    if not rows:
+        raise ResultError(f"{source}: no row has schedules: measure with --predictable")
+    return rows
+
+
+def _row(name: BenchmarkName, backend: str, data: Mapping[str, Any]) -> Row:
+    if data["version"] != VERSION:
+        raise ValueError(f"version {data['version']!r} is not supported: must be {VERSION}")
+    keys = ("collective", "flops", "moved_bytes", "wire_bytes")
+    works = tuple(
+        Work(one["name"], one["class"], **{key: one[key] for key in keys if key in one})
+        for one in data["works"]
+    )
+    runs = tuple(_run(run, len(works)) for run in data["runs"])
+    if not runs or any(not run.steps for run in runs):
+        raise ValueError("a run has no steps")
+    return Row(name, backend, data["ranks"], data["hosts"], data["transport"], works, runs)
+
+
+def _run(data: Mapping[str, Any], works: int) -> Run:
+    steps = []
+    for place, (work, lane, _, parts, after, *more) in enumerate(data["steps"]):
+        rest: Mapping[str, Any] = more[0] if more else {}
+        host_after = rest.get("host_after", ())
+        if not (0 <= work < works and 0 <= lane < len(data["lanes"]) and parts > 0):
+            raise ValueError(f"step {place} names what does not exist")
+        if any(not 0 <= earlier < place for earlier in (*after, *host_after)):
+            raise ValueError(f"step {place} does not wait for an earlier one")
+        engine = rest.get("engine", "")
+        steps.append(Step(work, lane, 1 / parts, tuple(after), tuple(host_after), engine))
+    time = None
+    if "ms" in data:
+        width = data.get("ms_high", data["ms"]) - data.get("ms_low", data["ms"])
+        time = Time(data["ms"], width / (2 * 1.96 * data["ms"]))
+    return Run(
+        data["name"],
+        tuple(lane.get("rank") for lane in data["lanes"]),
+        tuple(steps),
+        time,
+        tuple((begin, end) for begin, end in data.get("lanes_ms", ())),
+        data.get("enqueue_ms", 0.0),
+        data.get("gated", True),
+    )

@@ -1,0 +1,90 @@
+"""Predictions for people: a table, a sentence of advice, and a chart."""
+
+from collections.abc import Sequence
+
+from overlapbench.grouping import grouped
+from overlapbench.packages import packages
+from overlapbench.prediction.model import Prediction
+from overlapbench.view import vega
+from overlapbench.view.console import Entry, Screen, folded, table
+from overlapbench.view.vega import PICTURES, Spec
+
+__all__ = ["PICTURES", "advice", "picture", "specification", "text_of"]
+
+_HEADS = ("GPUs", "nodes", "GB/s", "ms", "95 % interval", "comp", "link", "contention", "prior",
+          "measured", "error")  # fmt: skip
+
+
+def text_of(found: Sequence[Prediction], screen: Screen) -> str:
+    """Write a table with a line for each prediction."""
+    entries = [
+        Entry(name, [_cells(one) for one in same])
+        for name, same in grouped(found, lambda one: one.name).items()
+    ]
+    return table(screen, _HEADS, entries, words=0)
+
+
+def _cells(one: Prediction) -> tuple[str, ...]:
+    shares = (one.computation, one.link, one.contention, one.prior)
+    return (
+        str(one.ranks),
+        str(one.hosts),
+        f"{one.network.GBps:g}" if one.network else "",
+        f"{one.ms:.4g}",
+        f"{one.low:.4g} to {one.high:.4g}",
+        *(f"{100 * share / one.ms:.0f} %" for share in shares),
+        "" if one.measured is None else f"{one.measured:.4g}",
+        "" if one.error is None else f"{100 * one.error:+.1f} %",
+    )
+
+
+def advice(found: Sequence[Prediction], screen: Screen) -> str:
+    """Name the fastest of several settings on the same GPUs, if its interval tells it apart."""
+
+    def place(one: Prediction) -> tuple[object, ...]:
+        return *one.name.split("/")[:2], one.ranks, one.hosts, one.network
+
+    text = ""
+    for group in grouped(found, place).values():
+        best, slowest = min(group, key=lambda one: one.ms), max(group, key=lambda one: one.ms)
+        if best.high < slowest.low:
+            line = f"{best.name}: {best.ms:.4g} ms ({best.low:.4g} to {best.high:.4g}) on "
+            line += f"{best.ranks} GPUs, instead of {slowest.ms:.4g}"
+            text += f"\n{folded(line, screen)}\n"
+    return text
+
+
+def picture(found: Sequence[Prediction], suffix: str) -> bytes:
+    """Draw them; PackageError without the extra [charts]."""
+    with packages():
+        from overlapbench.view import page
+    return page.render(specification(found), "Predicted steps", suffix)
+
+
+def specification(found: Sequence[Prediction]) -> Spec:
+    """Draw step time and efficiency against the number of GPUs, a curve for each setting."""
+    records = []
+    for curve, same in grouped(found, _curve).items():
+        first = min(same, key=lambda one: one.ranks)
+        for one in same:
+            record = {"curve": curve, "gpus": one.ranks, "ms": one.ms, "trusted": True}
+            efficiency = 100 * first.ms / one.ms
+            records.append(
+                record | {"ms_low": one.low, "ms_high": one.high, "efficiency": efficiency}
+            )
+    legend = {"orient": "bottom", "columns": 1, "labelLimit": 0}
+    shared = {
+        "x": vega.field("gpus:Q", title="GPUs", scale={"type": "log", "base": 2}),
+        "color": vega.field("curve:N", title=None, legend=legend),
+        "tooltip": vega.tooltip("curve:N", "gpus:Q", "ms:Q", "efficiency:Q"),
+    }
+    panels = []
+    for name, title in (("ms", "step time (ms)"), ("efficiency", "efficiency (%)")):
+        at = shared | {"y": vega.field(f"{name}:Q", title=title)}
+        layers = [vega.mark("line", at, point=True), *vega.intervals(records, at)]
+        panels.append(vega.panel(layers, records, width=380, height=260))
+    return vega.whole({"hconcat": panels}, vega.chart_title("Predicted steps", []))
+
+
+def _curve(one: Prediction) -> str:
+    return one.name + (f", {one.network.GBps:g} GB/s" if one.network else "")
