@@ -15,11 +15,12 @@ from overlapbench.prediction.factors import pairs_of
 from overlapbench.prediction.links import Asked, Network, links_of, time_of
 from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
 from overlapbench.prediction.replay import Rules, replay
-from overlapbench.prediction.schedules import Row, Run, Step, read_rows
+from overlapbench.prediction.schedules import Row, Run, Step, Work, read_rows
 from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
 
 MACHINE = Machine()
 COMP, COMM, COPY = 0, 1, 2
+SHUFFLE = Work("shuffle", "COMM", "AllToAll", wire_bytes=2 * LAYERS * LAYER_BYTES)
 EVEN = [[1.0] * 3 for _ in range(3)]
 GATE = Rules(EVEN, holds=[True, False, False], waits=[False, True, False])
 
@@ -89,6 +90,13 @@ def test_the_wait_for_sms_is_not_counted_as_a_slowdown() -> None:
         assert pair.comm_slowdown == pytest.approx(1, abs=0.01)
 
 
+def test_copies_need_no_sms_but_their_sums_do() -> None:
+    for transport, needs in (("copy", [False, True]), ("nccl", [True, True])):
+        row = ddp(MACHINE, 2, 1, transport)
+        works = [Work("gather", "COMM", "AllGather"), Work("sum", "COMM", "AllReduce")]
+        assert [row.needs_sms(work) for work in works] == needs
+
+
 # ---- links
 
 
@@ -108,6 +116,11 @@ def test_a_collective_follows_its_measured_sizes_ranks_and_network() -> None:
     # Half of it crosses, through eight adapters.
     crossing = LAYER_BYTES / 2 / 8 / 10e6
     assert time_of(links, collective(LAYER_BYTES), 16, 2, slow) == pytest.approx(crossing)
+    # Every rank has blocks of its own for every other one: all of them cross.
+    blocks = replace(fsdp(MACHINE, 8, 1), works=(*fsdp(MACHINE, 8, 1).works[:2], SHUFFLE))
+    shuffled = links_of([blocks])
+    asked = collective(LAYER_BYTES, "AllToAll")
+    assert time_of(shuffled, asked, 16, 2, slow) == pytest.approx(8 * crossing)
     late = Network(10, 100)
     assert time_of(links, collective(LAYER_BYTES), 32, 4, late) > crossing + 0.2
 
