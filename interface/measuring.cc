@@ -153,7 +153,9 @@ std::string Measuring::Measure(const std::function<Benchmark()>& find) {
   calls_.Begin();
   samples_.clear();
   device_->UseInThisThread();  // the program may have chosen another
-  Register(*suite_, find());
+  Benchmark benchmark = find();
+  benchmark.is_predictable = options_.predictable;
+  Register(*suite_, benchmark);
   DocumentReporter reporter(suite_->finished, table_);
   try {
     benchmark::RunSpecifiedBenchmarks(&reporter);

@@ -218,11 +218,14 @@ def test_a_callable_that_cannot_be_interrupted_ends_the_process(
 
 def test_the_tools_read_the_file_of_results(program: "Program", tmp_path: Path) -> None:
     program("""
-configure(budget_ms=50)
+configure(budget_ms=50, predictable=True)
 with ob.results("mine.json") as rows:
     for n in (1, 2):
         ob.measure(comp=sleep(n), comm=sleep(1), cache="warm", n=n)
-    ob.measure_schedule([ob.Step("a", "x", sleep(1)), ob.Step("b", "y", sleep(1))])
+    ob.measure_schedule([
+        ob.Step("sum", "comm", sleep(1)), ob.Step("a", "comp", sleep(2)),
+        ob.Step("b", "comp", sleep(1), after=["sum"]),
+    ])
     ob.measure_alone(sleep(1))
     assert len(rows) == 4
 """)
@@ -239,6 +242,7 @@ with ob.results("mine.json") as rows:
         (3, "compare", "mine.json", "again.json"),  # one run and its copy
         (0, "chart", "mine.json", "-o", "charts"),
         (0, "report", "mine.json", "-o", "report.html"),
+        (0, "predict", "mine.json"),
     ):
         (tmp_path / "again.json").write_bytes((tmp_path / "mine.json").read_bytes())
         done = subprocess.run(

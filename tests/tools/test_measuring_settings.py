@@ -51,6 +51,8 @@ def test_a_setting_stays_until_it_is_given_again(project: Path) -> None:
         ({}, []),
         ({"gate": True, "self_test": True}, []),
         ({"gate": False, "self_test": False}, ["--gate=off", "--no-self-test"]),
+        ({"predictable": True}, ["--predictable"]),
+        ({"predictable": False}, []),
         (
             {"precision": 3, "timeout_s": 4, "budget_ms": 2, "host_cores": 1, "backend": "host"},
             [

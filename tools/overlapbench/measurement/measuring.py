@@ -122,23 +122,25 @@ def configure(
     host_cores: int | None = None,
     gate: bool | None = None,
     self_test: bool | None = None,
+    predictable: bool | None = None,
 ) -> None:
     """Set how this process measures. Parameters that are omitted or None stay as they are.
 
     They have at first the values of [tool.overlapbench] in pyproject.toml (docs/package.md), or the
     defaults of ./bench, given in parentheses. The first three parameters may change between rows.
 
-    budget_ms   measuring time per row, in milliseconds (600)
-    precision   target precision of a row, in percent (1; host 5); 0: always use the whole budget
-    timeout_s   timeout of every wait, in seconds (60); a row that exceeds it is an error
-    backend     "cuda", "host", or "auto": cuda if a GPU is visible
-    host_cores  host backend: cores per rank
-    gate        False: no run starts behind the gate, for profilers
-    self_test   False: do not measure known delays first
+    budget_ms    measuring time per row, in milliseconds (600)
+    precision    target precision of a row, in percent (1; host 5); 0: always use the whole budget
+    timeout_s    timeout of every wait, in seconds (60); a row that exceeds it is an error
+    backend      "cuda", "host", or "auto": cuda if a GPU is visible
+    host_cores   host backend: cores per rank
+    gate         False: no run starts behind the gate, for profilers
+    self_test    False: do not measure known delays first
+    predictable  True: rows in files carry what ob.predict needs
 
     The next measurement refuses an invalid value or an unavailable backend.
 
-    MeasureError  something has been measured before, and one of the last four would change
+    MeasureError  something has been measured before, and one of the last five would change
     """
     _process.settings.update(locals())
 

@@ -16,7 +16,7 @@ from overlapbench.measurement.interface import MeasureError
 from overlapbench.reading.project import read_defaults
 
 OF_ROWS = ("budget_ms", "precision", "timeout_s", "warmup_ms")
-OF_PROCESS = ("backend", "host_cores", "gate", "self_test")
+OF_PROCESS = ("backend", "host_cores", "gate", "self_test", "predictable")
 DEFAULT_TIMEOUT_S = 60  # that of ./bench
 
 
@@ -49,6 +49,8 @@ class Settings:
             flags.append("--gate=off")
         if self.value("self_test") is False:
             flags.append("--no-self-test")
+        if self.value("predictable"):
+            flags.append("--predictable")
         return flags
 
     def flags_of_row(self, of_call: Mapping[str, Any]) -> list[str]:
