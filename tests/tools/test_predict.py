@@ -260,6 +260,10 @@ def test_the_chart_needs_two_curves_of_points(steps_file: str, tmp_path: Path) -
     [
         ({"version": 2}, "version 2 is not supported"),
         ({"runs": []}, "a run has no steps"),
+        ({"ranks": 0}, "0 is not at least 1"),
+        ({"hosts": math.nan}, "nan is not at least 1"),
+        ({"works": [{"name": "a", "class": "COMP", "flops": math.inf}]}, "inf is not at least 0"),
+        ({"runs": [{"name": "a", "ms": math.nan, "lanes": [{}], "steps": []}]}, "nan is not"),
         ({"works": []}, "step 0 names what does not exist"),
         ({"runs": [{"name": "a", "lanes": [{}], "steps": [[0, 0, 0, 1, [0]]]}]}, "earlier one"),
     ],

@@ -5,6 +5,7 @@ steps that it waits for. The last run is the row's own. The others are each work
 works, and the plain form.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -143,15 +144,28 @@ def _read(source: str) -> list[Row]:
 def _row(name: BenchmarkName, backend: str, data: Mapping[str, Any]) -> Row:
     if data["version"] != VERSION:
         raise ValueError(f"version {data['version']!r} is not supported: must be {VERSION}")
-    keys = ("collective", "flops", "moved_bytes", "wire_bytes")
+    amounts = ("flops", "moved_bytes", "wire_bytes")
     works = tuple(
-        Work(one["name"], one["class"], **{key: one[key] for key in keys if key in one})
+        Work(
+            one["name"],
+            one["class"],
+            one.get("collective", ""),
+            *(_least(one.get(k, 0)) for k in amounts),
+        )
         for one in data["works"]
     )
     runs = tuple(_run(run, len(works)) for run in data["runs"])
     if not runs or any(not run.steps for run in runs):
         raise ValueError("a run has no steps")
-    return Row(name, backend, data["ranks"], data["hosts"], data["transport"], works, runs)
+    ranks, hosts = (round(_least(data[key], 1)) for key in ("ranks", "hosts"))
+    return Row(name, backend, ranks, hosts, data["transport"], works, runs)
+
+
+def _least(number: float, least: float = 0.0) -> float:
+    """Return a number; ValueError unless it is finite and at least this."""
+    if not least <= number < math.inf:
+        raise ValueError(f"{number!r} is not at least {least:g}")
+    return number
 
 
 def _run(data: Mapping[str, Any], works: int) -> Run:
@@ -159,7 +173,7 @@ def _run(data: Mapping[str, Any], works: int) -> Run:
     for place, (work, lane, _, parts, after, *more) in enumerate(data["steps"]):
         rest: Mapping[str, Any] = more[0] if more else {}
         host_after = rest.get("host_after", ())
-        if not (0 <= work < works and 0 <= lane < len(data["lanes"]) and parts > 0):
+        if not (0 <= work < works and 0 <= lane < len(data["lanes"]) and parts >= 1):
             raise ValueError(f"step {place} names what does not exist")
         if any(not 0 <= earlier < place for earlier in (*after, *host_after)):
             raise ValueError(f"step {place} does not wait for an earlier one")
@@ -167,14 +181,15 @@ def _run(data: Mapping[str, Any], works: int) -> Run:
         steps.append(Step(work, lane, 1 / parts, tuple(after), tuple(host_after), engine))
     time = None
     if "ms" in data:
-        width = data.get("ms_high", data["ms"]) - data.get("ms_low", data["ms"])
-        time = Time(data["ms"], width / (2 * 1.96 * data["ms"]))
+        ms = _least(data["ms"])
+        width = _least(data.get("ms_high", ms) - data.get("ms_low", ms))
+        time = Time(ms, width / (2 * 1.96 * ms))
     return Run(
         data["name"],
         tuple(lane.get("rank") for lane in data["lanes"]),
         tuple(steps),
         time,
-        tuple((begin, end) for begin, end in data.get("lanes_ms", ())),
-        data.get("enqueue_ms", 0.0),
+        tuple((_least(begin), _least(end, begin)) for begin, end in data.get("lanes_ms", ())),
+        _least(data.get("enqueue_ms", 0.0)),
         data.get("gated", True),
     )
