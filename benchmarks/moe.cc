@@ -72,7 +72,8 @@ MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Setting
       .results = works.Reached(copies),
       .returned = works.Reached(copies),
       .weights = works.Own(works.Shape(routing->experts_of_rank() * hidden, hidden)),
-      .sums = works.Own(tokens)};
+      .sums = works.Own(tokens),
+      .in_one_call = settings.Text("products") == "grouped"};
   const auto compute = [&](const char* name, auto make, std::size_t bytes, bool is_result) {
     return WorkOf(
         name + suffix, WorkClass::kCompute, {.own_bytes = bytes},
@@ -148,6 +149,9 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   if (experts % ranks != 0)
     return fmt::format("experts:{} must be a multiple of the {} ranks", experts, ranks);
   if (settings.Integer("topk") > experts) return "topk must be at most experts";
+  if (settings.Text("products") == "grouped" && settings.Has("sm_target") &&
+      settings.Integer("sm_target") > 0)
+    return "sm_target is for products:each; a grouped product takes all SMs";
   const long microbatches = settings.Integer("microbatches");
   if (settings.Integer("tokens") % microbatches != 0)
     return "tokens must be a multiple of microbatches";
@@ -201,7 +205,9 @@ Scenario DispatchCombine(const Catalog& catalog, const std::string& transport,
        IntegerAxis("topk", "experts of a token", 1, 64, "2"),
        IntegerAxis("skew", "percent of the tokens whose first expert is the popular one", 0, 100,
                    "0,50"),
-       IntegerAxis("microbatches", "into which the tokens are cut", 1, 32, "1,2")});
+       IntegerAxis("microbatches", "into which the tokens are cut", 1, 32, "1,2"),
+       ChoiceAxis("products", "of the experts: each a call, or all in one, as production runs them",
+                  {"each", "grouped"}, "each", "each")});
   const Machine& machine = catalog.machine;
   scenario.excluded = std::bind_front(Excluded, machine);
   scenario.runs = [machine, transports](const Settings& settings) {

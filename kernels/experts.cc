@@ -10,6 +10,7 @@
 
 #include "kernels/expert_rows.h"
 #include "kernels/linear.h"
+#include "kernels/product_group.h"
 #include "ranks/ranks.h"
 
 namespace overlapbench {
@@ -149,8 +150,8 @@ class Experts : public ExpertWork {
   Experts(const Machine& machine, const ExpertLayer& layer, std::uint32_t seed)
       : ExpertWork(machine, layer, seed,
                    {layer.sent, layer.received, layer.weights, layer.results}),
-        padding_(machine.device, std::vector<std::int32_t>(layer.routing->rows(), -1)),
-        products_(MakeProducts(machine)) {
+        padding_(machine.device, std::vector<std::int32_t>(layer.routing->rows(), -1)) {
+    if (!layer.in_one_call) products_ = MakeProducts(machine);
     for (long i = 0; i < routing().shape().microbatches; ++i)
       pieces_.push_back(routing().PiecesOf(rank(), i));
   }
@@ -174,6 +175,8 @@ class Experts : public ExpertWork {
       for (const auto& [first, rows, expert] : pieces) result()->PoisonRows(stream, first, rows);
     }
     ExpectProducts();
+    if (layer_.in_one_call && groups_ == nullptr)
+      groups_ = MakeProductGroups(machine_, stream, width(), width(), Groups());
   }
   // Checks the rows that have results.
   Verdict Verify(Stream& stream) override {
@@ -183,20 +186,36 @@ class Experts : public ExpertWork {
     }
     return Keep(CheckLeft(machine_, stream, written));
   }
-  [[nodiscard]] std::string IneffectiveKnob() override { return products_->IneffectiveKnob(); }
+  [[nodiscard]] std::string IneffectiveKnob() override {
+    return products_ == nullptr ? "" : products_->IneffectiveKnob();
+  }
 
  protected:
   void EnqueueMicrobatch(Stream& stream, long microbatch) override {
-    for (const auto& [first, rows, expert] : pieces_[microbatch]) {
+    if (layer_.in_one_call) return groups_->Enqueue(stream, microbatch);
+    for (const Routing::Piece& piece : pieces_[microbatch]) {
+      const auto [rows, a, w, d] = ProductOf(piece);
       std::unique_ptr<Product>& product = product_of_rows_[rows];
       if (product == nullptr) product = products_->Make({rows, width(), width()});
-      const SharedTensor& from = routing().StaysOn(rank(), first) ? layer_.sent : layer_.received;
-      product->Enqueue(stream, from->Row(first), layer_.weights->Row(expert * width()), nullptr,
-                       result()->Row(first));
+      product->Enqueue(stream, a, w, nullptr, d);
     }
   }
 
  private:
+  [[nodiscard]] GroupMember ProductOf(const Routing::Piece& piece) const {
+    const auto& [first, rows, expert] = piece;
+    const SharedTensor& from = routing().StaysOn(rank(), first) ? layer_.sent : layer_.received;
+    return {rows, from->Row(first), layer_.weights->Row(expert * width()), result()->Row(first)};
+  }
+  [[nodiscard]] std::vector<ProductGroup> Groups() const {
+    std::vector<ProductGroup> groups;
+    for (const auto& pieces : pieces_) {
+      ProductGroup& group = groups.emplace_back();
+      for (const Routing::Piece& piece : pieces) group.push_back(ProductOf(piece));
+    }
+    return groups;
+  }
+
   void ExpectProducts() {
     result()->Expect(
         [sent = layer_.sent, received = layer_.received, weights = layer_.weights,
@@ -218,6 +237,7 @@ class Experts : public ExpertWork {
   Table<std::int32_t> padding_;
   std::shared_ptr<Products> products_;
   std::map<long, std::unique_ptr<Product>> product_of_rows_;
+  std::unique_ptr<ProductGroups> groups_;            // by micro-batch
   std::vector<std::vector<Routing::Piece>> pieces_;  // by micro-batch
 };
 

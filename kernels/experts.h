@@ -7,7 +7,8 @@
 // Routing (kernels/routing.h) says which rows these are. Between these steps, an all-to-all
 // dispatches the copies, and another one combines the results: it brings them back. A part is a
 // micro-batch. An expert is one linear layer of width². Its products are one for each rank that has
-// sent it rows. Padding stays zero.
+// sent it rows, each a call of its own or all of a micro-batch in one (kernels/product_group.h).
+// Padding stays zero.
 //
 // Copies for experts of the same rank stay where they are: these experts read them in `sent`, and
 // the sum takes their results from `results`. Moving them would take SMs from the products: a copy
@@ -30,6 +31,7 @@ struct ExpertLayer {
   SharedTensor returned;  // to the tokens' rank, by others
   SharedTensor weights;   // of this rank's experts: [experts · width, width]
   SharedTensor sums;      // [tokens, width]
+  bool in_one_call = false;
 };
 
 // `seed`: for inputs that no other work makes.

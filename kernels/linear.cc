@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "kernels/product_group.h"
 #include "ranks/ranks.h"
 
 namespace overlapbench {
@@ -74,6 +75,30 @@ class HostProducts : public Products {
  private:
   int blocks_;
   RoundingError error_;
+};
+
+class HostGroups : public ProductGroups {
+ public:
+  HostGroups(int blocks, long n, long k, std::vector<ProductGroup> groups)
+      : blocks_(blocks), n_(n), k_(k), groups_(std::move(groups)) {}
+  void Enqueue(Stream& stream, std::size_t group) const override {
+    stream.EnqueueBlocks(blocks_, [this, group](int block) {
+      long first = 0;  // of a product's rows, among those of all
+      for (const auto& [rows, a, w, d] : groups_.at(group)) {
+        const ProductSize size{rows, n_, k_};
+        for (long row = (block + blocks_ - first % blocks_) % blocks_; row < rows; row += blocks_)
+          MultiplyRow(size, row, static_cast<const float*>(a), static_cast<const float*>(w),
+                      nullptr, static_cast<float*>(d));
+        first += rows;
+      }
+    });
+  }
+
+ private:
+  int blocks_;
+  long n_;
+  long k_;
+  std::vector<ProductGroup> groups_;
 };
 
 class LinearWorkload : public Workload {
@@ -235,6 +260,14 @@ std::shared_ptr<Products> MakeProducts(const Machine& machine) {
   if (machine.device.backend() == Backend::kHost)
     return std::make_shared<HostProducts>(machine.device.info().multiprocessors);
   return MakeCublasProducts(machine, LayerElement(machine.device));
+}
+
+std::unique_ptr<ProductGroups> MakeProductGroups(const Machine& machine, Stream& stream, long n,
+                                                 long k, std::vector<ProductGroup> groups) {
+  if (machine.device.backend() == Backend::kHost)
+    return std::make_unique<HostGroups>(machine.device.info().multiprocessors, n, k,
+                                        std::move(groups));
+  return MakeCublasGroups(machine, stream, n, k, std::move(groups));
 }
 
 std::size_t ProductWorkspaceBytes(const Device& device) {
