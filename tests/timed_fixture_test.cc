@@ -58,6 +58,17 @@ class LosingWatch : public ActivityWatch {
   std::unique_ptr<ActivityWatch> watch_;
 };
 
+// Saw throttled clocks.
+class HotWatch : public ThrottleWatch {
+ public:
+  explicit HotWatch(bool& is_hot) : is_hot_(is_hot) { is_hot_ = true; }
+  ~HotWatch() override { is_hot_ = false; }
+  [[nodiscard]] std::string Reason() override { return "hot"; }
+
+ private:
+  bool& is_hot_;
+};
+
 // A device with the processes, times, peaks and faults that a test sets.
 class SharedDevice : public FaultyDevice {
  public:
@@ -68,6 +79,11 @@ class SharedDevice : public FaultyDevice {
     return elapsed_ms ? elapsed_ms() : FaultyDevice::ElapsedMs(from, to);
   }
   [[nodiscard]] DeviceUse Use() const override { return use; }
+  std::unique_ptr<ThrottleWatch> Throttling() override {
+    if (hot_groups == 0) return FaultyDevice::Throttling();
+    --hot_groups;
+    return std::make_unique<HotWatch>(is_hot);
+  }
   std::unique_ptr<ActivityWatch> Activities() override {
     auto watch = FaultyDevice::Activities();
     return loses_records ? std::make_unique<LosingWatch>(std::move(watch)) : std::move(watch);
@@ -78,6 +94,8 @@ class SharedDevice : public FaultyDevice {
   DeviceInfo known = FaultyDevice::info();
   std::function<double()> elapsed_ms;
   bool loses_records = false;
+  int hot_groups = 0;  // how many more are throttled
+  bool is_hot = false;
 };
 
 class TimedFixtureTest : public testing::Test {
@@ -145,6 +163,28 @@ TEST_F(TimedFixtureTest, ThrottledClocksOnOneRankAreAFaultOnAll) {
   const Row row = Measure();
   EXPECT_EQ(row.state, RowState::kInvalid);
   EXPECT_EQ(row.reason, "clocks were throttled: injected");
+}
+
+TEST_F(TimedFixtureTest, ThrottledGroupsAreTakenAgain) {
+  options_.budget = 10000ms;
+  device_.elapsed_ms = [this] { return device_.is_hot ? 7.0 : 1.0; };
+  if (OnLastRank()) device_.hot_groups = 4;
+  const Row row = Measure();
+  EXPECT_NE(row.reason.find("4 of 14 groups were taken again, since clocks were throttled: hot"),
+            std::string::npos)
+      << row.reason;
+  EXPECT_LT(row.state, RowState::kInvalid);
+  EXPECT_EQ(row.Counter("samples"), 10);
+  EXPECT_EQ(row.Counter("p95_ms"), 1);
+}
+
+// Four of 20 are too few. All count then, as does what throttled the others.
+TEST_F(TimedFixtureTest, ARowWithTooFewUnthrottledGroupsIsInvalid) {
+  if (OnLastRank()) device_.hot_groups = 16;
+  const Row row = Measure();
+  EXPECT_EQ(row.state, RowState::kInvalid);
+  EXPECT_EQ(row.reason, "clocks were throttled: hot");
+  EXPECT_EQ(row.Counter("samples"), 20);
 }
 
 // It may be noisy: it takes microseconds.
