@@ -42,50 +42,59 @@ struct Share {
 };
 
 // Iterates over a block's chunks in a step: its tiles, for each all moves, and for each of them the
-// chunks of its tile. A slot of `slot_words` holds a chunk of every source.
-struct Cursor {
-  int slot_words;
-  int move;
-  int offset = 0;
-  long tile;  // the first word, counted from the piece's
-
-  __device__ Cursor(const PackedMoves& plan, const Share& share, int slot)
-      : slot_words(slot),
-        move(share.first_move),
-        tile(share.first_move < share.end_move ? share.first * plan.tile_words : plan.piece_words) {
-    SkipEmpty(plan, share);
+// chunks of its tile. A slot of kSlotWords holds a chunk of every source.
+template <int kSlotWords>
+class Cursor {
+ public:
+  __device__ Cursor(const PackedMoves& plan, const Share& share)
+      : plan_(plan),
+        share_(share),
+        move_(share.first_move),
+        tile_(share.first_move < share.end_move ? share.first * plan.tile_words
+                                                : plan.piece_words) {
+    BeginTile();
   }
-  [[nodiscard]] __device__ bool Valid(const PackedMoves& plan) const {
-    return tile < plan.piece_words;
+  [[nodiscard]] __device__ bool Valid() const { return tile_ < plan_.piece_words; }
+  [[nodiscard]] __device__ const AddressedMove& move() const { return plan_.moves[move_]; }
+  // The chunk's first word in the move's buffers, and how many words it has at most and here.
+  [[nodiscard]] __device__ long first() const { return first_; }
+  [[nodiscard]] __device__ int most_words() const { return most_words_; }
+  [[nodiscard]] __device__ int words() const {
+    return static_cast<int>(min(static_cast<long>(most_words_), end_ - first_));
   }
-  [[nodiscard]] __device__ int ChunkWords(const PackedMoves& plan) const {
-    constexpr int kWarp = 32;
-    const int sources = plan.moves[move].sources;
-    return sources == 1 ? slot_words : slot_words / sources / kWarp * kWarp;
-  }
-  // The first word of this chunk, and how many there are.
-  [[nodiscard]] __device__ long First(const PackedMoves& plan, const Share& share) const {
-    return plan.PieceOf(move, share.step) * plan.piece_words + tile + offset;
-  }
-  [[nodiscard]] __device__ int Words(const PackedMoves& plan, const Share& share) const {
-    const long in_tile = min(plan.tile_words, plan.piece_words - tile) - offset;
-    const long in_move = plan.moves[move].words - First(plan, share);
-    return static_cast<int>(min(static_cast<long>(ChunkWords(plan)), min(in_tile, in_move)));
-  }
-  __device__ void Next(const PackedMoves& plan, const Share& share) {
-    offset += ChunkWords(plan);
-    SkipEmpty(plan, share);
+  [[nodiscard]] __device__ std::uint32_t bytes() const { return words() * sizeof(uint4); }
+  __device__ void Next() {
+    first_ += most_words_;
+    if (first_ < end_) return;
+    NextMove();
+    BeginTile();
   }
 
  private:
-  __device__ void SkipEmpty(const PackedMoves& plan, const Share& share) {
-    while (Valid(plan) && Words(plan, share) <= 0) {
-      offset = 0;
-      if (++move < share.end_move) continue;
-      move = share.first_move;
-      tile += share.blocks * plan.tile_words;
+  __device__ void NextMove() {
+    if (++move_ < share_.end_move) return;
+    move_ = share_.first_move;
+    tile_ += share_.blocks * plan_.tile_words;
+  }
+  // The last tiles of shorter moves are empty.
+  __device__ void BeginTile() {
+    constexpr int kWarp = 32;
+    for (; Valid(); NextMove()) {
+      const int sources = move().sources;
+      most_words_ = sources == 1 ? kSlotWords : kSlotWords / sources / kWarp * kWarp;
+      first_ = plan_.PieceOf(move_, share_.step) * plan_.piece_words + tile_;
+      end_ = min(first_ + min(plan_.tile_words, plan_.piece_words - tile_), move().words);
+      if (first_ < end_) return;
     }
   }
+
+  const PackedMoves& plan_;
+  const Share& share_;
+  int move_;
+  long tile_;  // its first word in the piece
+  int most_words_ = 0;
+  long first_ = 0;
+  long end_ = 0;
 };
 
 }  // namespace overlapbench

@@ -46,30 +46,26 @@ struct BulkOptions {
 __device__ void MoveShare(const PackedMoves& plan, const Share& share, const BulkOptions& options,
                           Ring& ring, std::uint32_t& uses) {
   FenceBulkCopies();
-  Cursor load(plan, share, kSlotWords);
+  Cursor<kSlotWords> load(plan, share);
   std::uint32_t loaded = uses;
   const auto fill = [&] {
-    if (!load.Valid(plan)) return;
-    const AddressedMove& move = plan.moves[load.move];
-    const long first = load.First(plan, share);
-    const std::uint32_t bytes = load.Words(plan, share) * sizeof(uint4);
+    if (!load.Valid()) return;
+    const AddressedMove& move = load.move();
     Barrier& filled = ring.filled[loaded % kSlots];
-    filled.Expect(move.sources * bytes);
+    filled.Expect(move.sources * load.bytes());
     for (int source = 0; source < move.sources; ++source)
-      filled.Load(ring.Slot(loaded) + source * load.ChunkWords(plan),
-                  static_cast<const uint4*>(move.from[source]) + first, bytes);
+      filled.Load(ring.Slot(loaded) + source * load.most_words(),
+                  static_cast<const uint4*>(move.from[source]) + load.first(), load.bytes());
     ++loaded;
-    load.Next(plan, share);
+    load.Next();
   };
   for (int i = 0; i < options.ahead; ++i) fill();
   Barrier* const ready = options.adds ? ring.added : ring.filled;
-  for (Cursor store(plan, share, kSlotWords); store.Valid(plan); store.Next(plan, share), ++uses) {
+  for (Cursor<kSlotWords> store(plan, share); store.Valid(); store.Next(), ++uses) {
     ready[uses % kSlots].Wait(uses / kSlots % 2);
-    const AddressedMove& move = plan.moves[store.move];
-    const long first = store.First(plan, share);
+    const AddressedMove& move = store.move();
     for (int to = 0; to < move.destinations; ++to)
-      BulkStore(static_cast<uint4*>(move.to[to]) + first, ring.Slot(uses),
-                store.Words(plan, share) * sizeof(uint4));
+      BulkStore(static_cast<uint4*>(move.to[to]) + store.first(), ring.Slot(uses), store.bytes());
     CommitStores<kPending>();
     fill();
   }
@@ -82,15 +78,15 @@ template <class Type>
 __device__ void AddShare(const PackedMoves& plan, const Share& share, Ring& ring,
                          std::uint32_t& uses) {
   const int thread = static_cast<int>(threadIdx.x);
-  for (Cursor sum(plan, share, kSlotWords); sum.Valid(plan); sum.Next(plan, share), ++uses) {
+  for (Cursor<kSlotWords> sum(plan, share); sum.Valid(); sum.Next(), ++uses) {
     ring.filled[uses % kSlots].Wait(uses / kSlots % 2);
-    const int sources = plan.moves[sum.move].sources;
-    const int chunk_words = sum.ChunkWords(plan);
-    const int words = sources > 1 ? sum.Words(plan, share) : 0;
+    const int sources = sum.move().sources;
+    const int words = sources > 1 ? sum.words() : 0;
     uint4* const slot = ring.Slot(uses);
     for (int i = thread - kFirstAdder; i < words; i += kAdders) {
       Sum<Type> added(slot[i]);
-      for (int source = 1; source < sources; ++source) added.Add(slot[source * chunk_words + i]);
+      for (int source = 1; source < sources; ++source)
+        added.Add(slot[source * sum.most_words() + i]);
       slot[i] = added.Rounded();
     }
     FenceSharedWrites();
