@@ -147,10 +147,10 @@ int Main(const std::vector<std::string>& arguments, ProgramHooks& hooks) {
   }
   if (line.options.plan_ranks > 0) {
     try {
-      if (launched.rank == 0) PrintSchedules(line.options);
+      if (place.rank == 0) PrintSchedules(line.options);
       return 0;
     } catch (const Error& error) {
-      return Refuse(error, kUsage, launched.rank == 0);
+      return Refuse(error, kUsage, place.rank == 0);
     }
   }
   try {
