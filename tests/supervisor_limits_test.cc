@@ -27,34 +27,34 @@ struct HangCase {
   bool is_on_one_machine = false;
 };
 
-// A launch with a timeout of 1 s, whose mpirun hangs.
-class HangingLaunch {
+// A start with a timeout of 1 s, whose mpirun hangs.
+class HangingStart {
  public:
-  HangingLaunch() {
+  HangingStart() {
     std::filesystem::create_directories(folder_);
     std::ofstream(folder_ / "mpirun") << "#!/bin/bash\ntrap '' USR1 ALRM\n" << kHangs << "\n";
     std::filesystem::permissions(folder_ / "mpirun", std::filesystem::perms::owner_all);
   }
-  ~HangingLaunch() { std::filesystem::remove_all(folder_); }
-  HangingLaunch(const HangingLaunch&) = delete;
-  HangingLaunch& operator=(const HangingLaunch&) = delete;
+  ~HangingStart() { std::filesystem::remove_all(folder_); }
+  HangingStart(const HangingStart&) = delete;
+  HangingStart& operator=(const HangingStart&) = delete;
 
   [[nodiscard]] Child Start() const {
     return Child([this] {
       setenv("PATH", (folder_.string() + ":" + std::getenv("PATH")).c_str(), 1);
       Signals signals;
-      return Launch("program", {}, ParseOptions({"--backend=host", "--timeout_s=1"}), signals);
+      return StartRanks("program", {}, ParseOptions({"--backend=host", "--timeout_s=1"}), signals);
     });
   }
 
  private:
   const std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / ("hanging_launch_" + std::to_string(getpid()));
+      std::filesystem::path(testing::TempDir()) / ("hanging_start_" + std::to_string(getpid()));
 };
 
 TEST(Supervisor, EndsWhateverHangs) {
-  const HangingLaunch hanging;
-  Child launch = hanging.Start();
+  const HangingStart hanging;
+  Child started = hanging.Start();
   const std::string ranks_ended = "bench: mpirun hangs: the ranks ended 15 s ago";
   const std::string ranks_gone = "bench: mpirun hangs: its ranks have been gone for 5 s";
   const std::vector<HangCase> cases = {
@@ -100,9 +100,9 @@ TEST(Supervisor, EndsWhateverHangs) {
     EXPECT_GE(jobs[i].seconds(), cases[i].least_s);
   }
   // What the ranks take to time out, 5 and 4 s more, and 10 s for mpirun itself.
-  EXPECT_EQ(launch.End(all_end), 1);
-  EXPECT_NE(launch.Err().find("it has not started the ranks within 20 s ("), std::string::npos)
-      << launch.Err();
+  EXPECT_EQ(started.End(all_end), 1);
+  EXPECT_NE(started.Err().find("it has not started the ranks within 20 s ("), std::string::npos)
+      << started.Err();
 }
 
 }  // namespace
