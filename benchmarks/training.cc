@@ -44,6 +44,13 @@ void AddUnlessEmpty(std::vector<Run>& runs, const char* name, Schedule schedule)
   if (!schedule.steps().empty()) runs.push_back({.name = name, .schedule = std::move(schedule)});
 }
 
+std::vector<std::size_t> StepsOf(const Schedule& schedule, WorkClass work_class) {
+  std::vector<std::size_t> steps;
+  for (std::size_t i = 0; i < schedule.steps().size(); ++i)
+    if (schedule.steps()[i].work->work_class == work_class) steps.push_back(i);
+  return steps;
+}
+
 Series TimeOf(const Measurement& measurement, const char* run) {
   if (measurement.Has(run)) return measurement.Total_ms(run);
   return Series(std::vector<double>(measurement.groups().size()));
@@ -211,6 +218,15 @@ std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern) {
   AddUnlessEmpty(runs, kComputation, sequential.Only({kCompute}));
   AddUnlessEmpty(runs, kCommunication, sequential.Only({kComm, kMemory}));
   AddUnlessEmpty(runs, kChunks, own.schedule.Only({kCompute}));
+  // Where one lane computes, its run alone is that of the chunks.
+  const auto is_computation = [&](const Run& run) {
+    return !run.alone.empty() && runs.back().name == kChunks &&
+           run.alone == StepsOf(own.schedule, kCompute);
+  };
+  if (const auto lane = std::ranges::find_if(runs, is_computation); lane != runs.end()) {
+    runs.back().alone = std::move(lane->alone);
+    runs.erase(lane);
+  }
   runs.push_back({.name = kSequential, .schedule = std::move(sequential)});
   runs.push_back(own);
   return runs;

@@ -3,7 +3,7 @@
 // A row is one pattern of a step: chunks in a pipeline, gradients in buckets, micro-batches in
 // turn. Its runs are sampled in turn:
 //
-//   each work alone    for the bound
+//   each work alone    for the bound, and each lane alone on which works take turns
 //   "computation"      C: the computation of the plain form
 //   "communication"    M: its communication and copies
 //   "chunks"           the pattern's computation: what cutting it into parts costs
@@ -13,8 +13,8 @@
 // A family makes two schedules, the plain form and the pattern; everything else is derived from
 // them. Their results are the same bit for bit, wherever the arithmetic allows it.
 //
-// The bound counts each part of a work as its share of the time that all parts take alone. It
-// therefore includes the chunking cost: the extra time of the computation's chunks alone over the
+// The bound counts each part of a work as its share of the time that its lane takes alone
+// (fixtures/benchmark.h). It therefore includes the chunking cost: the extra time of the computation's chunks alone over the
 // plain form's computation. Interference is T - bound: the slowdown of the sides beside each other,
 // and the cost of starting and synchronizing steps.
 //

@@ -69,8 +69,12 @@ class BlockSumWorkload : public Workload {
             total += arrivals->Expected(rank, from * rows + row, column);
           return total;
         },
-        [own = sum_.own, arrivals = sum_.arrivals, element = sum_.sums->shape().element] {
-          return WorseOf(own->error(), arrivals->error()).AsTerm().Stored(element);
+        [own = sum_.own, arrivals = sum_.arrivals, terms = 1 + blocks(),
+         element = sum_.sums->shape().element] {
+          return WorseOf(own->error(), arrivals->error())
+              .AsTerm()
+              .And(ErrorOfSum(terms))
+              .Stored(element);
         });
   }
 

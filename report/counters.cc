@@ -77,7 +77,8 @@ std::vector<Counter> SharedCounters() {
       {"TFLOPs", "TFLOP/s", kHigher, Range::kNotNegative, "rate",
        "floating-point operations / time"},
       {"bound_ms", "ms", kLower, Range::kPositive, "bound",
-       "longest path through the schedule with every step at the time it takes alone"},
+       "longest path through the schedule, with the steps of each lane or engine as they run there "
+       "with nothing beside them"},
       {"pct_of_bound", "%", kHigher, Range::kNotNegative, "of the bound", "100 x bound / T", true},
       {"sequential_ms", "ms", kLower, Range::kPositive, "sequential",
        "the same steps one after the other on one lane"},

@@ -240,10 +240,11 @@ TEST_F(MeasurementTest, ResultsAreIdenticalOnlyIfBothAreKnown) {
   EXPECT_FALSE(Measure(Pair()).Identical("a", "b"));
 }
 
-// Four parts of `in` on one engine, and of `use` on four lanes: alone 8 ms, a part 2, and 3 ms.
+// Four parts of `in` on one engine, and of `use` on four lanes: alone 8 ms, a part 2, and 3 ms. On
+// their engine as in the pipeline, the four take `engine_ms`.
 class PipelineTest : public MeasurementTest {
  protected:
-  const Measurement& MeasurePipeline(double own_ms) {
+  const Measurement& MeasurePipeline(double own_ms, double engine_ms = 8) {
     Run run{.name = "pipeline"};
     const Work in = AddWork("in", a_);
     const Work use = AddWork("use", b_);
@@ -252,7 +253,7 @@ class PipelineTest : public MeasurementTest {
       run.schedule.Add(lane, in, {.part = {i, 4}, .engine = "bus"});
       run.schedule.Add(lane, use, {.part = {i, 4}});
     }
-    Group group = {Took(8), Took(3), Took(own_ms)};
+    Group group = {Took(8), Took(3), Took(engine_ms), Took(own_ms)};
     group[1].lanes.resize(4);
     return Measure(WithSoloRuns(run), {group});
   }
@@ -279,10 +280,28 @@ TEST_F(PipelineTest, TheBoundUsesTimesAlone) {
   EXPECT_DOUBLE_EQ(counters.at("pct_of_bound"), 68.75);
 }
 
+// Launches are hidden there, and caches are warm: a part takes 1.5 ms instead of 2.
+TEST_F(PipelineTest, StepsOfAnEngineTakeAsLongTogetherAsTheyDoThere) {
+  const Measurement& measurement = MeasurePipeline(16, 6);
+  EXPECT_DOUBLE_EQ(measurement.BoundOf("pipeline").total_ms, 4 * 1.5 + 3);
+  EXPECT_EQ(measurement.Bound_ms("pipeline").values(), std::vector<double>{4 * 1.5 + 3});
+}
+
+// What stands on one lane is not compared with anything shorter than itself.
+TEST_F(MeasurementTest, OneLaneIsItsOwnBound) {
+  Run run{.name = "turn"};
+  const std::size_t lane = run.schedule.AddLane({"lane"});
+  run.schedule.Add(lane, AddWork("a", a_));
+  run.schedule.Add(lane, AddWork("b", b_));
+  const Measurement& measurement =
+      Measure(WithSoloRuns(run), {{Took(3), Took(4), Took(5)}});
+  EXPECT_EQ(measurement.Bound_ms("turn").values(), std::vector<double>{5});
+}
+
 // Each group's times alone bound that group: 11 of 16 ms, then 22 of 32.
 TEST_F(PipelineTest, TheBoundIsPairedWithItsGroup) {
   MeasurePipeline(16);
-  const Group slow = {Took(16), Took(6), Took(32)};
+  const Group slow = {Took(16), Took(6), Took(16), Took(32)};
   groups_.push_back(slow);
   groups_.back()[1].lanes.resize(4);
   Counters counters;
@@ -358,6 +377,45 @@ TEST(WithSoloRuns, AddsARunOfEachWorkTimedLikeTheWhole) {
   }
   EXPECT_EQ(runs[2].schedule.steps().size(), 2U);
   EXPECT_EQ(runs[2].schedule.leader, 0U);
+}
+
+// Works take turns on lane "A", and lanes on the engine "bus". Lane "C" has one work alone, and "D"
+// is one rank's.
+TEST(WithSoloRuns, AddsARunOfEachEngineOnWhichWorksOrLanesTakeTurns) {
+  const Behaviour behaviour;
+  overlapbench::Run run{.name = "all", .gated = false};
+  const Work a = FakeWork("a", WorkClass::kCompute, behaviour);
+  const Work b = FakeWork("b", WorkClass::kComm, behaviour);
+  for (const char* name : {"A", "B", "C"}) run.schedule.AddLane({name});
+  run.schedule.AddLane({.name = "D", .rank = 0});
+  const std::size_t in = run.schedule.Add(1, b, {.part = {0, 2}, .engine = "bus"});
+  run.schedule.Add(0, a, {.after = {in}, .name = "first"});
+  const std::size_t last = run.schedule.Add(0, b, {.part = {1, 2}, .host_after = {in}});
+  run.schedule.Add(2, a, {.after = {last}});
+  run.schedule.Add(2, a);
+  run.schedule.Add(1, b, {.engine = "bus"});
+  run.schedule.Add(0, b, {.engine = "bus"});
+  for (const Work& work : {a, b}) run.schedule.Add(3, work);
+  const std::vector<overlapbench::Run> runs = WithSoloRuns(run);
+  ASSERT_EQ(runs.size(), 5U);
+  EXPECT_EQ(runs[2].name, "bus alone");
+  EXPECT_EQ(runs[2].alone, (std::vector<std::size_t>{0, 5, 6}));
+  EXPECT_EQ(runs[3].name, "A alone");
+  EXPECT_EQ(runs[3].alone, (std::vector<std::size_t>{1, 2}));
+  EXPECT_TRUE(runs[4].alone.empty());
+  for (const int engine : {2, 3}) {
+    EXPECT_FALSE(runs[engine].gated);
+    EXPECT_FALSE(runs[engine].is_verified);
+    EXPECT_EQ(runs[engine].schedule.lanes().size(), 4U);
+    for (const auto& step : runs[engine].schedule.steps())
+      EXPECT_TRUE(step.options.after.empty() && step.options.host_after.empty());
+  }
+  const auto& steps = runs[3].schedule.steps();
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].name, "first");
+  EXPECT_EQ(steps[0].work, a);
+  EXPECT_EQ(steps[1].work, b);
+  EXPECT_EQ(steps[1].options.part.index, 1);
 }
 
 TEST(SoloRun, IsTheWorkOnOneLaneOfItsClass) {
