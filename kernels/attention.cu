@@ -17,8 +17,8 @@
 
 #include "device/launch.h"
 #include "kernels/attention.h"
-#include "kernels/float_io.h"
 #include "workload/data.h"
+#include "workload/element.h"
 #include "workload/registry.h"
 #ifdef __CUDACC__
 #include "kernels/cuda/attention.cuh"
@@ -76,8 +76,7 @@ void AttendRow(const AttentionProblem& problem, long row, std::vector<float>& we
     for (int i = 0; i < kDim; ++i) results[i] += weight * at(problem.values, first + token, i);
   }
   for (int i = 0; i < kDim; ++i)
-    StoreRounded(problem.results, problem.output.At(query, head) + i, problem.element,
-                 results[i] / sum);
+    Store(problem.results, problem.output.At(query, head) + i, problem.element, results[i] / sum);
 }
 
 void AttendOnHost(Stream& stream, const AttentionProblem& problem) {

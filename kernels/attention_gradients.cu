@@ -6,7 +6,7 @@
 
 #include "device/launch.h"
 #include "kernels/attention_gradients.h"
-#include "kernels/float_io.h"
+#include "workload/element.h"
 #ifdef __CUDACC__
 #include "kernels/cuda/attention_gradients.cuh"
 #endif
@@ -71,7 +71,7 @@ void LoadRow(const void* data, Element element, long first, Values& values) {
 }
 
 void StoreRow(void* data, Element element, long first, const Values& values) {
-  for (int i = 0; i < kAttentionDim; ++i) StoreRounded(data, first + i, element, values[i]);
+  for (int i = 0; i < kAttentionDim; ++i) Store(data, first + i, element, values[i]);
 }
 
 float Dot(const Values& left, const Values& right) {

@@ -2,9 +2,9 @@
 #include <span>
 
 #include "device/launch.h"
-#include "kernels/float_io.h"
 #include "kernels/gelu.h"
 #include "kernels/gelu_math.h"
+#include "workload/element.h"
 #ifdef __CUDACC__
 #include "kernels/cuda/launchers.h"
 #endif
@@ -116,7 +116,7 @@ struct GeluStepBody {
     ForEachOfBlock(block, count, [this](long i) {
       const float a = LoadFloat(left, i, element);
       const float b = right == nullptr ? constant : LoadFloat(right, i, element);
-      StoreRounded(target, i, element, Apply(a, b));
+      Store(target, i, element, Apply(a, b));
     });
   }
 
@@ -188,7 +188,7 @@ struct FusedBody {
           problem.direction == GeluDirection::kForward
               ? Function::Value(x)
               : LoadFloat(tensors.grad, i, problem.element) * Function::Derivative(x);
-      StoreRounded(tensors.output, i, problem.element, value);
+      Store(tensors.output, i, problem.element, value);
     });
   }
 };

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "device/launch.h"
-#include "kernels/float_io.h"
 #include "kernels/master_weights.h"
 #include "ranks/ranks.h"
+#include "workload/element.h"
 
 namespace overlapbench {
 namespace {
@@ -59,7 +59,7 @@ struct ConversionBody {
       const FloatPack pack = updated[i];
       ElementPack<kBytes> weight;
       for (int lane = 0; lane < kPackLanes; ++lane)
-        StoreRounded(weight.bytes, lane, element, pack.values[lane]);
+        Store(weight.bytes, lane, element, pack.values[lane]);
       weights[i] = weight;
     });
   }

@@ -111,7 +111,7 @@ struct AddTilesBody {
           values[i] = first + i < tiles ? sums[(first + i) * columns + column] : 0.0F;
         for (int i = 0; i < kInFlight; ++i) sum += values[i];
       }
-      StoreRounded(bias_gradient, column, element, sum);
+      Store(bias_gradient, column, element, sum);
     });
   }
 };
@@ -150,7 +150,7 @@ struct ParametersBody {
     block.ForEach<kMlpTile>(count, [this](long i) {
       const float value = i < weights ? weight_scale * RandomFraction(kMlpWeightSeed, i)
                                       : RandomFraction(kMlpBiasSeed, i - weights);
-      StoreRounded(parameters, i, element, value);
+      Store(parameters, i, element, value);
     });
   }
 };

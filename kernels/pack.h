@@ -12,47 +12,22 @@
 #include <type_traits>
 
 #include "device/error.h"
-#include "kernels/float_io.h"
+#include "workload/element.h"
 
 namespace overlapbench {
 
 template <Element kElement>
 using StorageOf = std::conditional_t<kElement == Element::kFloat32, float, std::uint16_t>;
 
-// LoadFloat and StoreRounded; a GPU converts by one instruction.
-template <Element kElement>
-OVERLAPBENCH_BODY float Read(const StorageOf<kElement>& stored) {
-#ifdef __CUDA_ARCH__
-  if constexpr (kElement == Element::kFloat16) {
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(stored));
-    return value;
-  }
-#endif
-  return LoadFloat(&stored, 0, kElement);
-}
-template <Element kElement>
-OVERLAPBENCH_BODY void Write(StorageOf<kElement>& stored, float value) {
-#ifdef __CUDA_ARCH__
-  if constexpr (kElement == Element::kFloat16) {
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(stored) : "f"(value));
-    return;
-  }
-  if constexpr (kElement == Element::kBfloat16) {
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(stored) : "f"(value));
-    return;
-  }
-#endif
-  StoreRounded(&stored, 0, kElement, value);
-}
-
 template <Element kElement>
 struct alignas(16) Pack {
   static constexpr int kLanes = 16 / sizeof(StorageOf<kElement>);
   StorageOf<kElement> values[kLanes];
 
-  [[nodiscard]] OVERLAPBENCH_BODY float Get(int lane) const { return Read<kElement>(values[lane]); }
-  OVERLAPBENCH_BODY void Set(int lane, float value) { Write<kElement>(values[lane], value); }
+  [[nodiscard]] OVERLAPBENCH_BODY float Get(int lane) const {
+    return LoadFloat(values, lane, kElement);
+  }
+  OVERLAPBENCH_BODY void Set(int lane, float value) { Store(values, lane, kElement, value); }
 };
 
 template <Element kElement>

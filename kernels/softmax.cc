@@ -8,7 +8,7 @@
 #include <string>
 
 #include "device/device.h"
-#include "kernels/float_io.h"
+#include "workload/element.h"
 #ifdef OVERLAPBENCH_WITH_CUDA
 #include "kernels/cuda/launchers.h"
 #endif
@@ -29,7 +29,7 @@ struct Matrix {
     return LoadFloat(data, row * columns + column, element);
   }
   void Set(long row, long column, float value) const {
-    StoreRounded(data, row * columns + column, element, value);
+    Store(data, row * columns + column, element, value);
   }
 };
 

@@ -8,8 +8,8 @@
 
 #include "kernels/attention_oracle.h"
 #include "kernels/chain_map.h"
-#include "kernels/float_io.h"
 #include "kernels/ring.h"
+#include "workload/element.h"
 
 namespace overlapbench {
 namespace {
@@ -93,7 +93,7 @@ class AttentionErrorTest : public testing::Test {
     std::vector<std::uint16_t> results(kAttentionDim);
     for (int i = 0; i < kAttentionDim; ++i) {
       const double value = expected_.values[i] * (i == 70 ? factor : 1);
-      StoreRounded(results.data(), i, Element::kBfloat16, static_cast<float>(value));
+      Store(results.data(), i, Element::kBfloat16, static_cast<float>(value));
     }
     return LargestError(expected_, results.data(), &worst_);
   }
@@ -118,7 +118,7 @@ TEST_F(AttentionErrorTest, AnErrorOfAllElementsIsFound) {
   std::vector<std::uint16_t> results(kAttentionDim);
   for (int i = 0; i < kAttentionDim; ++i) {
     const double wrong = expected_.values[i] + 0.05 * expected_.walks[i];
-    StoreRounded(results.data(), i, Element::kBfloat16, static_cast<float>(wrong));
+    Store(results.data(), i, Element::kBfloat16, static_cast<float>(wrong));
   }
   EXPECT_GT(LargestError(expected_, results.data(), &worst_), kTolerance);
 }

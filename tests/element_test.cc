@@ -55,6 +55,22 @@ TEST(HalfBits, MatchTheReference) {
     EXPECT_EQ(HalfBits(value), ReferenceHalfBits(value)) << value;
 }
 
+TEST(SixteenBits, RoundToNearestEven) {
+  EXPECT_EQ(BrainBits(1.00390625F), 0x3F80);  // half way from 1: to even, down
+  EXPECT_EQ(BrainBits(1.01171875F), 0x3F82);  // half way: to even, up
+  EXPECT_EQ(BrainBits(1.0040F), 0x3F81);
+  EXPECT_EQ(BrainBits(std::numeric_limits<float>::infinity()), 0x7F80);
+  EXPECT_EQ(HalfBits(1.00048828125F), 0x3C00);  // half way from 1
+  EXPECT_EQ(HalfBits(1.0005F), 0x3C01);
+  EXPECT_EQ(HalfBits(65519), 0x7BFF);
+  EXPECT_EQ(HalfBits(-65520), 0xFC00);
+  EXPECT_EQ(HalfBits(0x1p-24F), 1);
+  EXPECT_EQ(HalfBits(0x1p-25F), 0);
+  EXPECT_EQ(HalfBits(-0x1.8p-24F), 0x8002);
+  EXPECT_EQ(HalfBits(0x1.FFFp-15F), 0x0400);  // up to the smallest normal
+  EXPECT_TRUE(std::isnan(FromHalf(HalfBits(std::numeric_limits<float>::quiet_NaN()))));
+}
+
 TEST(FromHalf, MatchesTheReferenceForEveryPattern) {
   for (int pattern = 0; pattern <= 0xFFFF; ++pattern) {
     const auto bits = static_cast<std::uint16_t>(pattern);

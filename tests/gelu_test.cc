@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "backends.h"
-#include "kernels/float_io.h"
 #include "kernels/gelu_oracle.h"
 #include "workload/data.h"
+#include "workload/element.h"
 
 namespace overlapbench {
 namespace {
@@ -70,22 +70,6 @@ TEST(GeluOracleTest, ApproachesItsLimits) {
   }
 }
 
-TEST(FloatIoTest, RoundsToNearestEven) {
-  EXPECT_EQ(RoundedBrainBits(1.00390625F), 0x3F80);  // half way from 1: to even, down
-  EXPECT_EQ(RoundedBrainBits(1.01171875F), 0x3F82);  // half way: to even, up
-  EXPECT_EQ(RoundedBrainBits(1.0040F), 0x3F81);
-  EXPECT_EQ(RoundedBrainBits(kInfinity), 0x7F80);
-  EXPECT_EQ(RoundedHalfBits(1.00048828125F), 0x3C00);  // half way from 1
-  EXPECT_EQ(RoundedHalfBits(1.0005F), 0x3C01);
-  EXPECT_EQ(RoundedHalfBits(65519), 0x7BFF);
-  EXPECT_EQ(RoundedHalfBits(-65520), 0xFC00);
-  EXPECT_EQ(RoundedHalfBits(0x1p-24F), 1);
-  EXPECT_EQ(RoundedHalfBits(0x1p-25F), 0);
-  EXPECT_EQ(RoundedHalfBits(-0x1.8p-24F), 0x8002);
-  EXPECT_EQ(RoundedHalfBits(0x1.FFFp-15F), 0x0400);  // up to the smallest normal
-  EXPECT_TRUE(std::isnan(FromHalf(RoundedHalfBits(kNan))));
-}
-
 // An operation reads one array, or two if it has two operands, and writes one.
 TEST(GeluPassesTest, CountsEveryArrayOfAStepOnce) {
   EXPECT_EQ(GeluPasses(kUnfused, kTanh, kForward), 9 * 2 + 3);
@@ -121,7 +105,7 @@ class GeluTest : public OnEachBackend {
     const std::size_t size = SizeOf(element);
     std::vector<std::byte> stored((values.size() + offset + 2 * kGuard) * size, std::byte{0xFF});
     for (std::size_t i = 0; i < values.size(); ++i) {
-      StoreRounded(stored.data(), static_cast<long>(i) + kGuard + offset, element, values[i]);
+      Store(stored.data(), static_cast<long>(i) + kGuard + offset, element, values[i]);
     }
     Tensor tensor{std::move(stored), {}, nullptr};
     tensor.buffer = device().Allocate(tensor.stored.size(), MemoryKind::kDevice);
@@ -339,7 +323,7 @@ TEST_P(GeluTest, VerificationRefusesSmallErrorsAndNaN) {
       std::vector<float> y;
       for (const float value : x) {
         std::array<std::byte, 8> stored{};
-        StoreRounded(stored.data(), 0, problem.element, value);
+        Store(stored.data(), 0, problem.element, value);
         const double as_stored = Load(stored.data(), 0, problem.element);
         y.push_back(static_cast<float>(GeluValue(problem.form, as_stored)));
       }

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "backends.h"
-#include "kernels/float_io.h"
 #include "kernels/gelu_oracle.h"
 #include "workload/data.h"
+#include "workload/element.h"
 
 namespace overlapbench {
 namespace {
@@ -160,7 +160,7 @@ class MlpCheckTest : public OnEachBackend {
     for (const auto* values : tensors.all()) {
       std::vector<std::byte> stored(values->size() * SizeOf(element));
       for (std::size_t i = 0; i < values->size(); ++i)
-        StoreRounded(stored.data(), static_cast<long>(i), element, (*values)[i]);
+        Store(stored.data(), static_cast<long>(i), element, (*values)[i]);
       buffers.push_back(device().Allocate(stored.size(), MemoryKind::kDevice));
       stream->Copy(buffers.back().data(), stored.data(), stored.size());
       stream->Synchronize(kPatience, "storing a tensor");

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/float_io.h"
 #include "workload/data.h"
+#include "workload/element.h"
 
 namespace overlapbench {
 namespace {
@@ -23,7 +23,7 @@ constexpr int kSamples = 256;
 
 float Rounded(float value, Element element) {
   std::byte room[sizeof(float)] = {};
-  StoreRounded(room, 0, element, value);
+  Store(room, 0, element, value);
   return LoadFloat(room, 0, element);
 }
 

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "backends.h"
-#include "kernels/float_io.h"
 #include "kernels/softmax_oracle.h"
 #include "kernels/softmax_regimes.h"
 #include "workload/data.h"
+#include "workload/element.h"
 
 namespace overlapbench {
 namespace {
@@ -79,7 +79,7 @@ TEST(SoftmaxOracle, ForgivesTheResolutionOfTheType) {
                                             {Element::kFloat32, 0x1p-125}}) {
     const auto error = [&](double expected, double got) {
       std::uint32_t stored = 0;
-      StoreRounded(&stored, 0, element, static_cast<float>(got));
+      Store(&stored, 0, element, static_cast<float>(got));
       return SoftmaxError({expected}, &stored, element, nullptr);
     };
     EXPECT_EQ(error(0, resolution), 0) << ToString(element);

@@ -1,6 +1,7 @@
-// Element types of workloads, and how a small value is stored in each.
+// Element types of workloads, and how a value is stored in each: rounded to nearest, ties to even,
+// as GPUs do.
 //
-// Every value that the suite writes to a buffer is a multiple of 1/128 below 2, or a whole number
+// Every value with which the suite fills a buffer is a multiple of 1/128 below 2, or a whole number
 // up to 256. All of these types except float8 represent such values exactly. Inputs are therefore
 // the same number in every precision, and the sums of collectives are exact. float8 is the format
 // e4m3 (Micikevicius et al., "FP8 Formats for Deep Learning", 2022). It keeps four significant bits
@@ -47,19 +48,41 @@ OVERLAPBENCH_BODY To BitCast(const From& from) {
   return to;
 }
 
-// `value` in IEEE 754 half precision; requires that it is exact and not subnormal there. The
-// float's exponent is rebiased from 127 to 15, and its fraction cut from 23 bits to 10.
+// `value` in IEEE 754 half precision. A GPU converts by one instruction.
 [[nodiscard]] OVERLAPBENCH_BODY inline std::uint16_t HalfBits(float value) {
-  const auto bits = BitCast<std::uint32_t>(value);
-  const std::uint32_t sign = bits >> 16 & 0x8000U;
-  if (value == 0) return static_cast<std::uint16_t>(sign);
-  const std::uint32_t exponent = (bits >> 23 & 0xFFU) - 127 + 15;
-  return static_cast<std::uint16_t>(sign | exponent << 10 | (bits >> 13 & 0x3FFU));
+#ifdef __CUDA_ARCH__
+  std::uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+#else
+  constexpr float kSmallestNormal = 6.103515625e-5F;  // 2^-14
+  constexpr float kOverflow = 65520;                  // half way from the largest half to 2^16
+  const auto sign = static_cast<std::uint16_t>(BitCast<std::uint32_t>(value) >> 16 & 0x8000U);
+  const float magnitude = value < 0 ? -value : value;
+  if (value != value) return sign | 0x7E00U;
+  if (magnitude >= kOverflow) return sign | 0x7C00U;
+  if (magnitude < kSmallestNormal) {
+    // The unit in the last place of 0.5 is a subnormal half's: 2^-24.
+    const auto rounded = BitCast<std::uint32_t>(magnitude + 0.5F);
+    return sign | static_cast<std::uint16_t>(rounded - BitCast<std::uint32_t>(0.5F));
+  }
+  // The exponent rebiased from 127 to 15, the fraction rounded from 23 bits to 10.
+  const std::uint32_t bits = BitCast<std::uint32_t>(magnitude) - (112U << 23);
+  return sign | static_cast<std::uint16_t>((bits + 0xFFFU + (bits >> 13 & 1U)) >> 13);
+#endif
 }
 
 // bfloat16 is the upper half of a float.
 [[nodiscard]] OVERLAPBENCH_BODY inline std::uint16_t BrainBits(float value) {
-  return static_cast<std::uint16_t>(BitCast<std::uint32_t>(value) >> 16);
+#ifdef __CUDA_ARCH__
+  std::uint16_t rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+  return rounded;
+#else
+  const auto bits = BitCast<std::uint32_t>(value);
+  if (value != value) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);  // stays NaN
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
+#endif
 }
 
 // `value` in float8; requires a magnitude below 448. The exponent is rebiased from 127 to 7, and
@@ -98,6 +121,11 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
 }
 
 [[nodiscard]] OVERLAPBENCH_BODY inline float FromHalf(std::uint16_t bits) {
+#ifdef __CUDA_ARCH__
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+#else
   const std::uint32_t sign = (bits & 0x8000U) << 16;
   const std::uint32_t exponent = bits >> 10 & 0x1FU;
   const std::uint32_t fraction = bits & 0x3FFU;
@@ -108,6 +136,11 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
     return sign != 0 ? -magnitude : magnitude;
   }
   return BitCast<float>(sign | (exponent - 15 + 127) << 23 | fraction << 13);
+#endif
+}
+
+[[nodiscard]] OVERLAPBENCH_BODY inline float FromBrain(std::uint16_t bits) {
+  return BitCast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 [[nodiscard]] OVERLAPBENCH_BODY inline float FromFloat8(std::uint8_t bits) {
@@ -129,8 +162,7 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
     case Element::kFloat16:
       return FromHalf(static_cast<const std::uint16_t*>(data)[index]);
     case Element::kBfloat16:
-      return BitCast<float>(
-          static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(data)[index]) << 16);
+      return FromBrain(static_cast<const std::uint16_t*>(data)[index]);
     case Element::kFloat64:
       return static_cast<const double*>(data)[index];
     case Element::kInt32:
@@ -139,6 +171,14 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
       return FromFloat8(static_cast<const std::uint8_t*>(data)[index]);
   }
   return 0;
+}
+
+// The same for float32, float16 and bfloat16, in kernels that compute in float32.
+[[nodiscard]] OVERLAPBENCH_BODY inline float LoadFloat(const void* data, long index,
+                                                       Element element) {
+  if (element == Element::kFloat32) return static_cast<const float*>(data)[index];
+  const std::uint16_t bits = static_cast<const std::uint16_t*>(data)[index];
+  return element == Element::kFloat16 ? FromHalf(bits) : FromBrain(bits);
 }
 
 // Calls visit with the type as a template argument: a loop inside branches on the type once, not
