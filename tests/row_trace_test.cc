@@ -175,6 +175,17 @@ TEST_P(RowTraceTest, BehindAGateASampleBeginsWhenItOpens) {
   EXPECT_LE(traced_ms, 40);
 }
 
+// One run outside of a sample, and one sample that is not kept.
+TEST_P(RowTraceTest, UntracedSamplesAreNotTheFirst) {
+  int runs = 0;
+  Behaviour counted;
+  counted.enqueue = [&](Stream&) { ++runs; };
+  Open(SoloRun(FakeWork("counted", WorkClass::kCompute, counted), true));
+  runs = 0;
+  EXPECT_EQ(UntracedTimes_ms(*session_, 3).size(), 3U);
+  EXPECT_EQ(runs, 1 + 1 + 3);
+}
+
 // In each of twenty repetitions every step is found.
 TEST_P(RowTraceTest, AStreamingRunIsRecordedOncePerRepetition) {
   Run run{.name = "streaming"};

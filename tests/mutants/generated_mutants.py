@@ -64,6 +64,7 @@ from mutants import (
     failed_case,
     is_pytest,
     refresh_copy,
+    source_of,
     target_of,
 )
 from schemata import Mutant
@@ -263,6 +264,14 @@ class MutatedTree(CopiedTree):
         lines = record.read_text().split() if record.is_file() else []
         return took_s, sorted({int(line) for line in lines})
 
+    def programs(self) -> list[str]:
+        """The tests of ctest that start a program of their own, and not the compiler."""
+        return [
+            test
+            for test in self.tests()
+            if test.startswith("example_") or (self.copy / source_of(test)).is_file()
+        ]
+
     def program(self, test: str) -> Path:
         """What is built for a test of ctest."""
         return self.directory / "tests" / target_of(test)
@@ -381,7 +390,7 @@ def try_sample(
             del numbers[number]
     print("building", flush=True)
     tree.read_tests()
-    tests = [test for test in tree.tests() if re.search(given.tests, test)]
+    tests = [test for test in tree.programs() if re.search(given.tests, test)]
     programs = tests if given.cli is None else [*tests, "tests/cli"]
     dropped = tree.build_all(numbers, programs)
     print(f"{len(dropped)} of {len(drawn)} mutants do not compile", flush=True)
