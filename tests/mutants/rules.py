@@ -13,7 +13,8 @@ the rules to the bodies of its functions, and to constants that a number initial
     min, front, ...     max, back, ... (PAIRS), also the other way round
     f(a, b)             f(b, a), if both have the same type
     f(); a = b; ++i;    nothing
-    return; throw; break; continue;   nothing, if other statements of the function follow
+    return; throw; break; continue;   nothing, if other statements of the function follow; so do
+                                      calls of what never returns
 
 Left out: what a macro expands to, case labels, other constant expressions, messages of exceptions,
 sums of strings, and constants named as seeds, whose random values any others could replace.
@@ -202,6 +203,8 @@ class _Walk:
             fits = follows
         elif inner.kind in _BINARY:
             fits = bool(re.search(r"[^=!<>]=[^=]", self.text(inner)))
+        elif inner.kind == CursorKind.CALL_EXPR and never_returns(inner.referenced):
+            fits = follows
         else:
             fits = inner.kind in (CursorKind.CALL_EXPR, CursorKind.UNARY_OPERATOR)
         semicolon = re.compile(rb"\s*;").match(self.code, end)
@@ -311,7 +314,16 @@ class _Walk:
 
 def is_void(function: Cursor) -> bool:
     return function.kind in (CursorKind.CONSTRUCTOR, CursorKind.DESTRUCTOR) or (
-        function.result_type.kind == TypeKind.VOID
+        function.result_type.kind == TypeKind.VOID and not never_returns(function)
+    )
+
+
+def never_returns(function: Cursor | None) -> bool:
+    """Whether a function is [[noreturn]]: libclang has no name for that attribute alone."""
+    return (
+        function is not None
+        and function.result_type.kind == TypeKind.VOID
+        and any(child.kind == CursorKind.UNEXPOSED_ATTR for child in function.get_children())
     )
 
 
