@@ -182,7 +182,7 @@ TEST_P(RowTraceTest, UntracedSamplesAreNotTheFirst) {
   counted.enqueue = [&](Stream&) { ++runs; };
   Open(SoloRun(FakeWork("counted", WorkClass::kCompute, counted), true));
   runs = 0;
-  EXPECT_EQ(UntracedTimes_ms(*session_, 3).size(), 3U);
+  EXPECT_EQ(Untraced_ms(3).size(), 3U);
   EXPECT_EQ(runs, 1 + 1 + 3);
 }
 

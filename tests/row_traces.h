@@ -60,8 +60,9 @@ class RowTraceTest : public RanksOnEachBackend {
     session_->SetUp(true);
     session_->WarmUp();
   }
+  std::vector<double> Untraced_ms(int samples) { return UntracedTimes_ms(*session_, samples); }
   RowTrace Trace(int samples = kSamples) {
-    std::vector<double> untraced_ms = UntracedTimes_ms(*session_, samples);
+    std::vector<double> untraced_ms = Untraced_ms(samples);
     const auto watch = device().watches().Activities();
     RowTrace trace = TraceRow(*session_, *watch, samples);
     trace.untraced_ms = std::move(untraced_ms);
