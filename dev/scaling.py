@@ -6,10 +6,9 @@ scatter is used. With few points it is a guess, whose scatter shows how good it 
 """
 
 import math
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from overlapbench.statistics.fit import Line, fit_line
 
 _LAWS = {"log2(ranks)": math.log2, "ranks": float}
 
@@ -19,26 +18,26 @@ class Fit:
     """cost = base + step x law(ranks), by least squares."""
 
     law: str
-    line: Line
-
-    @property
-    def scatter(self) -> float:
-        """The root mean square of the residuals."""
-        return self.line.residual
+    base: float
+    step: float
+    scatter: float  # the root mean square of the residuals
 
     def at(self, ranks: int) -> float:
-        return self.line.at(_LAWS[self.law](ranks))
+        return self.base + self.step * _LAWS[self.law](ranks)
 
     def __str__(self) -> str:
-        return f"{self.line.intercept:.3g} {self.line.slope:+.3g} x {self.law}"
+        return f"{self.base:.3g} {self.step:+.3g} x {self.law}"
 
 
 def fit(costs: Mapping[int, float]) -> Fit:
     """Fit costs by number of ranks; at least three numbers are needed."""
     if len(costs) < 3:
         raise ValueError(f"{len(costs)} numbers of ranks are too few to fit a law: give 3 or more")
-    fits = (
-        Fit(name, fit_line([(law(ranks), cost) for ranks, cost in costs.items()]))
-        for name, law in _LAWS.items()
-    )
-    return min(fits, key=lambda found: found.scatter)
+    return min((_fit(law, costs) for law in _LAWS), key=lambda found: found.scatter)
+
+
+def _fit(law: str, costs: Mapping[int, float]) -> Fit:
+    xs = [_LAWS[law](ranks) for ranks in costs]
+    step, base = statistics.linear_regression(xs, [*costs.values()])
+    squares = [(cost - base - step * x) ** 2 for x, cost in zip(xs, costs.values(), strict=True)]
+    return Fit(law, base, step, math.sqrt(statistics.fmean(squares)))

@@ -264,21 +264,6 @@ def test_a_gain_that_is_not_to_be_trusted_is_not_written() -> None:
     assert all(bar["text"].endswith("ms · invalid") for bar in bars)
 
 
-def test_supply_stands_beside_its_prediction() -> None:
-    rows = samples.supplies()
-    figures = ("batches_per_s", "predicted_batches_per_s")
-    charts = draw(samples.document(rows))
-    idle = {r["name"]: r["device_idle_share"] for r in records(charts["idle"], "workers")}
-    assert idle == {row["name"]: row["device_idle_share"] for row in rows}
-    drawn = records(charts["supply"], "batches_per_s")
-    assert {r["name"]: (r["workers"], *(r[key] for key in figures)) for r in drawn} == {
-        row["name"]: (int(axis(row["name"], "workers")), *(row[key] for key in figures))
-        for row in rows
-    }
-    assert {record["series"] for record in drawn} == {"prefetch 2", "prefetch 8"}
-    assert 0 in {record["workers"] for record in drawn}
-
-
 def test_launch_costs_stand_by_side() -> None:
     rows = samples.launches()
     drawn = records(draw(samples.document(rows))["launch"], "us_per_launch")
@@ -290,45 +275,6 @@ def test_launch_costs_stand_by_side() -> None:
         | {(row["name"], device): row["device_us_per_launch"] for row in kernels}
     )
     assert list(dict.fromkeys(r["series"] for r in drawn)) == ["loop", "graph", "RoundTrip"]
-
-
-def test_kernels_stand_below_the_copy_by_family_and_type() -> None:
-    rows = samples.copy_shares()
-    drawn = records(draw(samples.document(rows))["copy_share"], "pct_of_copy")
-    assert {r["name"]: r["pct_of_copy"] for r in drawn} == {
-        row["name"]: row["pct_of_copy"] for row in rows
-    }
-    assert [*dict.fromkeys(r["panel"] for r in drawn)] == [
-        "Gelu bf16",
-        "Gelu fp32",
-        "Softmax bf16",
-    ]
-    softmax = [r for r in drawn if r["panel"] == "Softmax bf16"]
-    assert {r["series"] for r in softmax} == {
-        "Fused",
-        "Unfused",
-    }
-    assert {r["x"] for r in softmax} == {1024, 50257, 262144}
-
-
-def test_dominated_below_comes_from_the_shortest_trusted_kernels() -> None:
-    rows = samples.launches()
-    for row in rows:
-        if "Pieces/launches:512/call:loop" in row["name"]:
-            row["valid"] = 0.0
-    chart = draw(samples.document(rows))["pieces"]
-    assert {r["series"] for r in records(chart, "pieces_slowdown")} == {
-        "loop: launches dominate below 3 µs",
-        "graph: launches dominate below 1.9 µs",
-    }
-    drawn = {
-        r["name"]: (r["kernel_us"], r["pieces_slowdown"]) for r in records(chart, "pieces_slowdown")
-    }
-    assert drawn == {
-        row["name"]: (row["kernel_us"], row["pieces_slowdown"])
-        for row in rows
-        if "Pieces" in row["name"]
-    }
 
 
 def marks(node: object, filters: tuple[str, ...] = ()) -> list[tuple[Json, tuple[str, ...]]]:
@@ -366,12 +312,7 @@ def test_a_bad_row_is_a_grey_hollow_bar() -> None:
     [
         (samples.copies, "GBps"),
         (samples.pipelines, "bound_ms"),
-        (samples.compute_transfers, "speedup"),
-        (samples.fragments, "one_transfer_ms"),
         (samples.priorities, "gain"),
-        (samples.supplies, "device_idle_share"),
-        (samples.launches, "kernel_us"),
-        (samples.copy_shares, "pct_of_copy"),
         (samples.links, "GBps"),
         (samples.partitions, "overlap_ms"),
         (samples.matrix, "slowdown"),
@@ -426,14 +367,10 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.bandwidths(), ["bandwidth"]),
         (samples.copies(), ["copy_bandwidth"]),
         (samples.pipelines()[:1], ["pipeline"]),
-        (samples.compute_transfers()[:1], ["compute_transfer"]),
-        (samples.fragments()[:1], ["fragments"]),
+        (samples.compute_transfers(), ["families"]),
         (samples.priorities()[1:2], ["priority"]),
-        (samples.supplies()[:1], ["supply", "idle"]),
+        (samples.supplies()[:1], []),
         (samples.launches()[:1], ["launch"]),
-        (samples.launches()[2:3], ["pieces"]),
-        (samples.copy_shares()[:1], ["copy_share"]),
-        (samples.copy_shares()[-1:], ["copy_share"]),
         (samples.bubbles()[:1], ["bubbles"]),
         (samples.layers()[:1], ["tokens"]),
         ([samples.row("Tp/RowParallel/tokens:256/chunks:2", speedup=1.1)], []),

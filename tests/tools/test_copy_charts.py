@@ -1,10 +1,10 @@
-"""The charts of copies: bandwidth, pipelines, transfers beside a computation, and fragments."""
+"""The charts of copies: bandwidth and pipelines."""
 
 from collections.abc import Sequence
 
 import samples
 from samples import Json
-from test_chart import axis, draw, records, subtitle, texts
+from test_chart import axis, draw, records, texts
 
 
 def panels_of_copies(rows: Sequence[Json]) -> dict[str, list[Json]]:
@@ -107,32 +107,3 @@ def test_the_share_of_the_bound_is_in_the_tooltip_and_of_one_file_at_the_point()
         assert "pct_of_bound" in texts(spec, "field")
     assert "share" in texts(alone, "field")
     assert "share" not in texts(both, "field")
-
-
-def test_transfers_beside_a_computation_stand_beside_both_in_turn() -> None:
-    rows = samples.compute_transfers()
-    drawn = records(draw(samples.document(rows))["compute_transfer"], "time_ms")
-    assert {r["name"]: (r["buffers"], r["time_ms"], r["sequential_ms"]) for r in drawn} == {
-        row["name"]: (
-            int(axis(row["name"], "buffers")),
-            row["sequential_ms"] / row["speedup"],
-            row["sequential_ms"],
-        )
-        for row in rows
-    }
-    assert {record["series"] for record in drawn} == {"tie events", "tie host"}
-
-
-def test_fragments_stand_beside_one_transfer() -> None:
-    rows = samples.fragments()
-    drawn = records(draw(samples.document(rows))["fragments"], "time_ms")
-    assert {r["name"]: (r["fragments"], r["time_ms"], r["one_transfer_ms"]) for r in drawn} == {
-        row["name"]: (
-            int(axis(row["name"], "fragments")),
-            row["one_transfer_ms"] * row["fragmented_slowdown"],
-            row["one_transfer_ms"],
-        )
-        for row in rows
-    }
-    assert {record["series"] for record in drawn} == {"loop", "batch"}
-    assert "64 MiB · cache cold" in subtitle(draw(samples.document(rows))["fragments"])

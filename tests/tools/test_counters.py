@@ -214,7 +214,7 @@ def test_a_floor_for_an_unknown_metric_is_refused_after_one_run() -> None:
         made.append(side)
         return run_of(samples.document([samples.row(NAME)]), f"{side}-{number}.json")
 
-    floors = Floors((SetFloor("*", "weft", 0.1),), places={"weft": "f.toml: floor[0].metric"})
+    floors = Floors((SetFloor("*", "weft", 0.1, "f.toml: floor[0]"),))
     with pytest.raises(ResultError, match=r"^f.toml: floor\[0\].metric: 'weft' is not one of the"):
         Session(measure, 3, floors, say=lambda line: None).run()
     assert len(made) == 1

@@ -231,10 +231,10 @@ def test_rooms_import_only_rooms_below_them() -> None:
         ("view/chart.py", "reading.result", True),
         ("judge/side.py", "view.comparison", False),
         ("judge/side.py", "traces.model", False),
-        ("statistics/fit.py", "output", True),
-        ("statistics/fit.py", "reading.names", False),
+        ("statistics/levels.py", "output", True),
+        ("statistics/levels.py", "reading.names", False),
         ("output.py", "packages", True),
-        ("output.py", "statistics.fit", False),
+        ("output.py", "statistics.levels", False),
         ("measurement/measuring.py", "cli.command_line", False),
     ],
 )

@@ -12,7 +12,6 @@ import samples
 from overlapbench.cli import compare
 from overlapbench.output import ResultError
 from overlapbench.reading import source
-from overlapbench.reading.plain import MEDIAN_ERROR
 from overlapbench.reading.program_run import ProgramRun, parse_program_run
 from overlapbench.reading.source import load
 from samples import Json
@@ -85,7 +84,6 @@ def test_aggregates_beside_their_repetitions_are_left_out() -> None:
 def test_a_median_stands_for_the_repetitions_that_are_not_there() -> None:
     run = read(*aggregates("BM_A", 50.0, 60.0), entry("BM_B"))
     assert times_ns(run) == {"BM_A": 60, "BM_B": 8}
-    assert run.errors[0] == pytest.approx(MEDIAN_ERROR * 0.04 / math.sqrt(16))
     assert run.problems == ["", ""]
 
 
@@ -93,8 +91,6 @@ def test_without_a_median_the_mean_does() -> None:
     mean, _, deviation, *_ = aggregates("BM_A", 50.0, 60.0)
     run = read(deviation, mean)
     assert times_ns(run) == {"BM_A": 50}
-    assert run.errors[0] == pytest.approx(0.04 * 60 / 50 / math.sqrt(16))
-    assert math.isnan(read(mean).errors[0])
 
 
 def test_medians_of_one_name_are_its_repetitions() -> None:
@@ -107,7 +103,6 @@ def test_old_aggregates_are_known_by_their_names() -> None:
     old = [entry(f"BM_A_{kind}", time) for kind, time in (("mean", 5.0), ("median", 6.0))]
     run = read(*old, entry("BM_A_stddev", 0.6), entry("BM_mean"))
     assert times_ns(run) == {"BM_A": 6, "BM_mean": 8}
-    assert run.errors[0] == pytest.approx(MEDIAN_ERROR * 0.1 / math.sqrt(10))
 
 
 def test_other_aggregates_are_no_figures() -> None:
@@ -141,7 +136,7 @@ def test_a_time_that_is_none_is_its_rows_problem(time: float) -> None:
 def test_a_malformed_entry_is_refused(field: str, value: object, complaint: str) -> None:
     with pytest.raises(ResultError) as refused:
         read(entry("BM_A"), entry("BM_B") | {field: value})
-    assert str(refused.value) == f"plain.json: benchmarks[1].{complaint} (line 1)"
+    assert str(refused.value) == f"plain.json: benchmarks[1].{complaint}"
 
 
 @pytest.mark.parametrize(

@@ -138,25 +138,19 @@ def test_one_bad_repetition_is_counted() -> None:
         ({"run_name": NAME + "0"}, f"run_name: {NAME}0 is already at benchmarks[0]"),
     ],
 )
-def test_a_bad_row_is_refused_by_field_and_line(change: Json, complaint: str) -> None:
+def test_a_bad_row_is_refused_by_its_field(change: Json, complaint: str) -> None:
     document = samples.document([samples.row(NAME + "0"), samples.row(NAME) | change])
     text = json.dumps(document, indent=1)
     with pytest.raises(ResultError) as refusal:
         parse_program_run("run.json", text)
-    line = str(refusal.value)
-    assert line.startswith(f"run.json: benchmarks[1].{complaint}")
-    key = next(iter(change))
-    lines = text.splitlines()
-    number = int(line.rsplit("(line ", 1)[1].rstrip(")"))
-    assert f'"{key}":' in lines[number - 1]
-    assert number > len(lines) / 2
+    assert str(refusal.value).startswith(f"run.json: benchmarks[1].{complaint}")
 
 
-def test_a_missing_field_is_refused_by_the_line_of_its_entry() -> None:
+def test_a_missing_field_is_refused_by_its_entry() -> None:
     row = samples.row(NAME)
     del row["real_time"]
     text = json.dumps(samples.document([samples.row(NAME + "0"), row]), indent=1)
-    with pytest.raises(ResultError, match=r"benchmarks\[1\]\.real_time: missing \(line \d+\)"):
+    with pytest.raises(ResultError, match=r"benchmarks\[1\]\.real_time: missing$"):
         parse_program_run("run.json", text)
 
 

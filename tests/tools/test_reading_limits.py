@@ -93,12 +93,12 @@ TEXT = """{
 @pytest.mark.parametrize(
     ("index", "ask", "complaint"),
     [
-        (1, ("number", "y"), "benchmarks[1].y: Infinity is not a finite number (line 6)"),
-        (1, ("number", "z"), "benchmarks[1].z: 1e+200 is out of range (line 7)"),
-        (1, ("number", "flag"), "benchmarks[1].flag: true is not a number (line 7)"),
-        (1, ("number", "gone"), "benchmarks[1].gone: missing (line 6)"),
-        (0, ("text", "x"), "benchmarks[0].x: 1 is not text (line 5)"),
-        (0, ("text", "gone"), "benchmarks[0].gone: missing (line 5)"),
+        (1, ("number", "y"), "benchmarks[1].y: Infinity is not a finite number"),
+        (1, ("number", "z"), "benchmarks[1].z: 1e+200 is out of range"),
+        (1, ("number", "flag"), "benchmarks[1].flag: true is not a number"),
+        (1, ("number", "gone"), "benchmarks[1].gone: missing"),
+        (0, ("text", "x"), "benchmarks[0].x: 1 is not text"),
+        (0, ("text", "gone"), "benchmarks[0].gone: missing"),
         (1, ("printable", "name"), 'benchmarks[1].name: "n\\u0007" is empty or contains control'),
         (1, ("printable", "text"), 'benchmarks[1].text: "" is empty or contains control characte'),
     ],
@@ -114,18 +114,10 @@ def test_a_field_is_refused_with_its_place(
 
 def test_fields_of_the_context_have_their_places() -> None:
     document = Document.parse("f.json", TEXT)
-    with pytest.raises(
-        ResultError, match=r"^f\.json: context\.b: \[true\] is not text \(line 3\)$"
-    ):
+    with pytest.raises(ResultError, match=r"^f\.json: context\.b: \[true\] is not text$"):
         document.context.text("b")
     assert document.rows[1].line("gone") == ""
     assert document.rows[0].text("gone", "default") == "default"
-
-
-@pytest.mark.parametrize("text", ["", '{"benchmarks": [1', '{"benchmarks": ["a" "b"]}'])
-def test_a_place_that_cannot_be_found_is_left_out(text: str) -> None:
-    document = Document("f.json", text, {"benchmarks": [{}, {}]})
-    assert str(document.error("it is odd", 1, "key")) == "f.json: it is odd"
 
 
 @pytest.mark.parametrize(
@@ -398,19 +390,6 @@ def test_a_time_that_is_none_keeps_its_unit() -> None:
     run = parse_program_run("plain.json", json.dumps({"context": {}, "benchmarks": [entry]}))
     assert run.units == ["us"]
     assert run.problems == ["invalid: a time of 0 us is no measurement"]
-
-
-@pytest.mark.parametrize(("count", "known"), [(1, True), (4, True), (0, False), (None, False)])
-def test_the_error_of_a_median_is_that_of_its_repetitions(count: object, known: bool) -> None:
-    told = {"run_name": "BM_A", "run_type": "aggregate", "repetitions": count, "time_unit": "ms"}
-    entries = [
-        told | {"name": f"BM_A_{kind}", "aggregate_name": kind, "real_time": time}
-        for kind, time in (("median", 2.0), ("stddev", 0.1))
-    ]
-    run = parse_program_run("plain.json", json.dumps({"context": {}, "benchmarks": entries}))
-    assert run.time_ms("BM_A") == 2.0
-    expected = 1.2533 * 0.1 / 2.0 / math.sqrt(count) if isinstance(count, int) and count else 0
-    assert run.errors[0] == pytest.approx(expected if known else math.nan, nan_ok=True)
 
 
 def test_rows_of_several_files_share_one_table(tmp_path: Path) -> None:

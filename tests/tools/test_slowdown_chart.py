@@ -21,27 +21,8 @@ from overlapbench.view import theme
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ["slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"]
-NAMES += [
-    "compute_transfer",
-    "fragments",
-    "priority",
-    "supply",
-    "idle",
-    "launch",
-    "pieces",
-    "copy_share",
-]
-NAMES += [
-    "mlp",
-    "bubbles",
-    "tokens",
-    "buckets",
-    "steps",
-    "link",
-    "partition",
-    "matrix",
-    "attribution",
-]
+NAMES += ["priority", "launch", "bubbles", "tokens", "buckets", "steps"]
+NAMES += ["link", "partition", "matrix", "attribution", "families"]
 ALL_FILES = {"index.html"} | {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "svg")}
 
 
@@ -105,18 +86,11 @@ def test_png(drawn: Path, name: str) -> None:
         ("copy_bandwidth", ["GB/s", "size", "1 MiB", "host to device, both directions busy"]),
         ("copy_bandwidth", ["pinned · engine copy", "pageable · engine copy", "engine sm"]),
         ("pipeline", ["speedup over sequential", "streams", "intensity 2048", "83 %"]),
-        ("compute_transfer", ["time (ms)", "buffers", "tie events", "tie host"]),
-        ("fragments", ["time (ms)", "fragments", "4096", "loop", "batch"]),
         ("priority", ["latency (ms)", "alone", "gain 1.91", "gain 1.00", "control: equal"]),
         ("priority", ["ShortBlocks beside ResidentGrid", "gain 1.00"]),
-        ("supply", ["batches per second", "workers", "prefetch 8"]),
-        ("idle", ["device idle (share of the time)"]),
+        ("families", ["Supply/Batches: batches_per_s against workers", "workers", "prefetch 8"]),
+        ("families", ["Softmax/Fused: pct_of_copy", "50257", "fp32"]),
         ("launch", ["µs per launch", "launches", "RoundTrip", "loop"]),
-        (
-            "copy_share",
-            ["Gelu fp32", "Softmax bf16", "Unfused", "% of a copy", "columns"],
-        ),
-        ("pieces", ["launches dominate below 2.9 µs", "length of one kernel (µs)"]),
         (
             "link",
             ["Broadcast: one way", "copy", "sm_load: knee at 8, plateau 374"],
@@ -133,10 +107,6 @@ def test_png(drawn: Path, name: str) -> None:
         (
             "steps",
             ["no computation beside it", "Fsdp/Prefetch · copy · prefetch 1", "20 %", "5.0 %"],
-        ),
-        (
-            "mlp",
-            ["time (ms)", "Time against steps", "80.0 µs per step + 100.0 µs, residual 0.0 µs"],
         ),
     ],
 )

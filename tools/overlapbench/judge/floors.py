@@ -11,7 +11,7 @@ call `require_known` once they have been read.
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from overlapbench.output import ResultError
@@ -27,23 +27,22 @@ class SetFloor:
     pattern: str
     metric: str  # "" for all
     floor: float
+    place: str = ""  # where it stands
 
 
 @dataclass(frozen=True)
 class Floors:
-    """A floors file."""
+    """All entries; later ones win."""
 
     floors: tuple[SetFloor, ...] = ()
-    places: Mapping[str, str] = field(default_factory=dict)  # by metric: its first place
 
     def require_known(self, table: Table) -> None:
         """Refuse a metric that neither the compared results nor older ones judge."""
         known = dict.fromkeys((*table.judged, *stored_table().judged))
-        for metric, place in self.places.items():
-            if metric not in known:
-                raise ResultError(
-                    f"{place}: {metric!r} is not one of the metrics {', '.join(known)}"
-                )
+        for one in self.floors:
+            if one.metric and one.metric not in known:
+                told = f"{one.metric!r} is not one of the metrics {', '.join(known)}"
+                raise ResultError(f"{one.place}.metric: {told}")
 
     def set_for(self, name: str, metric: str) -> SetFloor | None:
         """Return the entry that sets a benchmark's floor, if one does."""
@@ -55,9 +54,7 @@ class Floors:
 
 def read_floors(paths: Sequence[Path]) -> Floors:
     """Read floors files. Later files win; ResultError names an invalid entry."""
-    read = [_read(path) for path in paths]
-    places = {metric: place for floors in reversed(read) for metric, place in floors.places.items()}
-    return Floors(tuple(floor for floors in read for floor in floors.floors), places)
+    return Floors(tuple(floor for path in paths for floor in _read(path).floors))
 
 
 def _read(path: Path) -> Floors:
@@ -73,20 +70,22 @@ def parse_floors(source: str, text: str) -> Floors:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # for example too many digits or brackets
         raise ResultError(f"{source}: not TOML: {error}") from None
-    _require_known(source, document, {"floor"})
+    _require_keys(source, document, {"floor"})
     entries = document.get("floor", [])
     if not isinstance(entries, list):
         raise ResultError(f"{source}: floor: write [[floor]] for each")
-    floors = [_floor(f"{source}: floor[{i}]", entry) for i, entry in enumerate(entries)]
-    named = [(f"{source}: floor[{i}].metric", one.metric) for i, one in enumerate(floors)]
-    places = {metric: place for place, metric in reversed(named) if metric}
-    return Floors(tuple(floors), places)
+    return Floors(tuple(_floor(f"{source}: floor[{i}]", entries[i]) for i in range(len(entries))))
 
 
-def _floor(place: str, entry: object) -> SetFloor:
-    values = _table(place, entry)
-    _require_known(place, values, {"pattern", "metric", "percent"})
-    pattern, metric = values.get("pattern"), values.get("metric", "")
+def _floor(place: str, values: object) -> SetFloor:
+    if not isinstance(values, dict):
+        raise ResultError(f"{place}: {values!r} is not a table")
+    _require_keys(place, values, {"pattern", "metric", "percent"})
+    pattern, metric, percent = (
+        values.get("pattern"),
+        values.get("metric", ""),
+        values.get("percent"),
+    )
     if not isinstance(pattern, str):
         raise ResultError(f"{place}.pattern: missing, or not text")
     try:
@@ -95,22 +94,12 @@ def _floor(place: str, entry: object) -> SetFloor:
         raise ResultError(f"{place}.pattern: {error}") from None
     if not isinstance(metric, str):
         raise ResultError(f"{place}.metric: {metric!r} is not the name of a metric")
-    return SetFloor(pattern, metric, _percent(f"{place}.percent", values.get("percent")))
+    if isinstance(percent, int | float) and percent is not True and 0 <= percent <= LARGEST:
+        return SetFloor(pattern, metric, percent / 100, place)
+    raise ResultError(f"{place}.percent: {percent!r} is not a number of at least 0")
 
 
-def _table(place: str, value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise ResultError(f"{place}: {value!r} is not a table")
-    return value
-
-
-def _require_known(place: str, values: Mapping[str, object], known: set[str]) -> None:
+def _require_keys(place: str, values: Mapping[str, object], known: set[str]) -> None:
     for key in values:
         if key not in known:
             raise ResultError(f"{place}: unknown key {key!r}: known are {', '.join(sorted(known))}")
-
-
-def _percent(place: str, value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST:
-        return value / 100
-    raise ResultError(f"{place}: {value!r} is not a number of at least 0")

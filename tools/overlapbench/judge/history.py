@@ -124,7 +124,7 @@ class Run:
 def table_of(runs: Sequence[Run]) -> Table:
     """Return the table of counters of runs; ResultError if their tables contradict."""
     own = {
-        text: parse_table(Document("a table", text, json.loads(text))) if text else stored_table()
+        text: parse_table(Document("a table", json.loads(text))) if text else stored_table()
         for text in {run.table for run in runs}
     }
     return merge_tables((f"run {run.id}", own[run.table]) for run in runs)

@@ -191,7 +191,7 @@ def parse_table(document: Document) -> Table:
 def stored_table() -> Table:
     """Return the table for files without one."""
     text = _STORED.read_text(encoding="utf-8")
-    return parse_table(Document(str(_STORED), text, json.loads(text)))
+    return parse_table(Document(str(_STORED), json.loads(text)))
 
 
 def _objects(document: Document, part: str) -> list[Fields]:

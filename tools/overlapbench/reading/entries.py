@@ -114,16 +114,13 @@ class Entries:
     def _standard_errors(self) -> Array:
         """Return the precision of each entry's time: the standard error of its logarithm.
 
-        From its own interval, or else from its samples, assumed normal; NaN without either. An
-        aggregate that stands for its repetitions has its own.
+        From its own interval, or else from its samples, assumed normal; NaN without either.
         """
         ends = np.array([row.intervals.get(TIME, (math.nan, math.nan)) for row in self.rows])
         low, high = np.log(np.maximum(ends, SMALLEST)).T
         samples = np.maximum(self.column("samples"), 1.0)
         from_samples = MEDIAN_ERROR * self.column("cv") / np.sqrt(samples)
-        own = np.array([row.error for row in self.rows])
-        from_interval = np.where(np.isnan(low), from_samples, (high - low) / (2 * _QUANTILE))
-        return np.where(np.isnan(own), from_interval, own)
+        return np.where(np.isnan(low), from_samples, (high - low) / (2 * _QUANTILE))
 
 
 def read_entries(source: str, text: str, *, own: bool = False) -> Entries:

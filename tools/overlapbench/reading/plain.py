@@ -11,32 +11,19 @@ BigO and RMS describe a fit over several benchmarks and belong to none. With
 
 import math
 import re
-from collections.abc import Sequence, Set
-from typing import NamedTuple
+from collections.abc import Set
 
-from overlapbench.grouping import grouped
 from overlapbench.reading.counters import TIME
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.rows import Entry, State
 from overlapbench.reading.source import LARGEST, SMALLEST, Document, Fields, short
 
-_MEDIAN, _MEAN, _DEVIATION = "median", "mean", "stddev"
 # The standard error of a median over that of a mean, in large normal samples: sqrt(pi / 2).
 MEDIAN_ERROR = 1.2533
 TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
-_TIMES = frozenset({_MEDIAN, _MEAN, _DEVIATION})
+_STANDING_IN = ("median", "mean")  # the first that a benchmark has stands for its repetitions
 _OF_A_FIT = frozenset({"BigO", "RMS"})
 _OLD_NAME = re.compile(r"(.+)_(mean|median|stddev|BigO|RMS)")
-
-
-class _Aggregate(NamedTuple):
-    """What sums up the repetitions of a benchmark."""
-
-    entry: Entry
-    place: float  # in the file
-    kind: str  # such as "median"
-    time_ms: float  # NaN if it is no time
-    repetitions: float  # NaN if unknown
 
 
 def read_plain(document: Document) -> list[Entry]:
@@ -44,51 +31,36 @@ def read_plain(document: Document) -> list[Entry]:
     named = (row.values.get("name") for row in document.rows)
     names = {name for name in named if isinstance(name, str)}
     entries: list[Entry] = []
-    aggregates: dict[str, list[_Aggregate]] = {}
+    aggregates: dict[str, dict[str, list[int]]] = {}  # by benchmark and kind: their places
     for place, fields in enumerate(document.rows):
         name, kind = _identify(fields, names)
         if kind in _OF_A_FIT:
             entries.append(Entry(None))
             continue
-        entry = Entry(BenchmarkName.foreign(name), read_unit(fields))
-        entries.append(entry)
+        entries.append(Entry(BenchmarkName.foreign(name), read_unit(fields)))
         if kind:
-            time_ms = _time(fields) * TO_MS[entry.unit] if kind in _TIMES else math.nan
-            one = _Aggregate(entry, place, kind, time_ms, _repetitions(fields))
-            aggregates.setdefault(name, []).append(one)
+            aggregates.setdefault(name, {}).setdefault(kind, []).append(place)
         else:
-            # A name may be given to several benchmarks, each with its repetitions.
-            entry.repetition = float(place)
-            _read_repetition(entry, fields)
-    measured = {entry.name for entry in entries if entry.repetition is not None}
-    for name in aggregates.keys() - measured:
-        _stand_in(aggregates[name])
+            _measured(entries[place], fields)
+    repeated = {entry.name for entry in entries if entry.repetition is not None}
+    for name in aggregates.keys() - repeated:
+        kind = next((one for one in _STANDING_IN if one in aggregates[name]), "")
+        for place in aggregates[name].get(kind, ()):
+            _measured(entries[place], document.rows[place])
     return entries
 
 
-def _read_repetition(entry: Entry, fields: Fields) -> None:
+def _measured(entry: Entry, fields: Fields) -> None:
+    """Make an entry a repetition. Several benchmarks may have one name: a place is its number."""
+    entry.repetition = fields.index
+    time = _time(fields)
     if failure := fields.failure():
         entry.state, entry.reason = State.ERROR, failure
-        return
-    time = _time(fields)
-    if SMALLEST <= time <= LARGEST:
+    elif SMALLEST <= time <= LARGEST:
         entry.figures = {TIME: time * TO_MS[entry.unit]}
     else:
         told = f"a time of {time:g} {entry.unit} is no measurement"
         entry.state, entry.reason = State.INVALID, told
-
-
-def _stand_in(aggregates: Sequence[_Aggregate]) -> None:
-    """Let aggregates of a benchmark stand for its repetitions, which are not in the file."""
-    of = grouped(aggregates, lambda one: one.kind)
-    # If a name is there twice, each has its own deviation.
-    deviations = [one.time_ms for one in of.get(_DEVIATION, [])]
-    for turn, one in enumerate(of.get(_MEDIAN, of.get(_MEAN, []))):
-        if SMALLEST <= one.time_ms <= LARGEST:
-            scale = MEDIAN_ERROR if one.kind == _MEDIAN else 1.0
-            deviation_ms = deviations[turn] if turn < len(deviations) else math.nan
-            one.entry.error = scale * deviation_ms / one.time_ms / math.sqrt(one.repetitions)
-            one.entry.repetition, one.entry.figures = one.place, {TIME: one.time_ms}
 
 
 def read_unit(fields: Fields) -> str:
@@ -134,9 +106,3 @@ def _time(fields: Fields) -> float:
         return float(time)
     except OverflowError:
         return math.inf
-
-
-def _repetitions(fields: Fields) -> float:
-    """Return how many repetitions an aggregate sums up; old versions say so in `iterations`."""
-    count = fields.values.get("repetitions", fields.values.get("iterations"))
-    return float(count) if isinstance(count, int | float) and 1 <= count < LARGEST else math.nan

@@ -146,7 +146,6 @@ class Entry:
     repetition: float | None = None  # None if it has no figures, as an aggregate
     figures: Mapping[str, float] = field(default_factory=dict)  # by counter; the time in ms
     intervals: Mapping[str, Interval] = field(default_factory=dict)
-    error: float = math.nan  # relative standard error of the time, if the entry tells it
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,16 +1,15 @@
 """Sources of results: files, globs and standard input, as JSON with locations for error messages.
 
-Every refusal is a ResultError, one line with the file, the field and the line of text, for example
-`run.json: benchmarks[3].slowdown: -1 is not above 0 (line 57)`. A file above 256 MiB is refused
-before it is read: no run of the suite comes near that size, and reading it would take several times
-as much memory.
+Every refusal is a ResultError, one line with the file and the field, for example
+`run.json: benchmarks[3].slowdown: -1 is not above 0`. A file above 256 MiB is refused before it is
+read: no run of the suite comes near that size, and reading it would take several times as much
+memory.
 """
 
 import gzip
 import io
 import json
 import math
-import re
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,6 @@ LARGEST_BYTES = 256 << 20
 SMALLEST, LARGEST = 1e-100, 1e100
 _GZIP = b"\x1f\x8b"  # the first bytes
 _DEEPEST = 16  # levels of a context; Google Benchmark's has 3
-_BETWEEN = re.compile(r"\s*,\s*")  # entries of an array
 
 
 def load(source: str) -> str:
@@ -82,10 +80,9 @@ def _require_size(source: str | Path, data: bytes) -> None:
 
 @dataclass(frozen=True)
 class Document:
-    """A result file's text, context and entries."""
+    """A result file's context and entries."""
 
     source: str
-    text: str
     values: Mapping[str, object]
     list_name: str = "benchmarks"
 
@@ -97,7 +94,7 @@ class Document:
             raise ResultError(f"{source}: context: missing: not a result")
         if not _is_flat(values["context"]):
             raise ResultError(f"{source}: context: nested deeper than {_DEEPEST}: not a result")
-        return cls(source, text, values)
+        return cls(source, values)
 
     @property
     def context(self) -> "Fields":
@@ -113,32 +110,9 @@ class Document:
         for index, entry in enumerate(entries):
             if not isinstance(entry, dict):
                 told = f"{name}[{index}]: {short(entry)} is not an object"
-                raise self.error(told, index)
+                raise ResultError(f"{self.source}: {told}")
             rows.append(Fields(self, index, entry))
         return rows
-
-    def error(self, what: str, index: int | None, key: str = "") -> ResultError:
-        line = self._line(index, key)
-        return ResultError(f"{self.source}: {what}{f' (line {line})' if line else ''}")
-
-    def _line(self, index: int | None, key: str) -> int:
-        """Find the line of a key, or of its entry if the key is missing; 0 if not found."""
-        name = "context" if index is None else self.list_name
-        opening = re.search(rf'"{name}"\s*:\s*\[?\s*', self.text)
-        if opening is None:
-            return 0
-        decoder, start = json.JSONDecoder(), opening.end()
-        try:
-            for _ in range(index or 0):
-                _, end = decoder.raw_decode(self.text, start)
-                start = _BETWEEN.search(self.text, end).end()  # type: ignore[union-attr]
-            _, end = decoder.raw_decode(self.text, start)
-        except (ValueError, AttributeError, RecursionError):
-            return 0  # the match was a value elsewhere, or the rest is nested too deeply
-        place = (
-            re.compile(rf'"{re.escape(key)}"\s*:').search(self.text, start, end) if key else None
-        )
-        return self.text.count("\n", 0, place.start() if place else start) + 1
 
 
 @dataclass(slots=True)
@@ -154,7 +128,7 @@ class Fields:
         return "context" if self.index is None else f"{self.document.list_name}[{self.index}]"
 
     def error(self, key: str, what: str) -> ResultError:
-        return self.document.error(f"{self.path}.{key}: {what}", self.index, key)
+        return ResultError(f"{self.document.source}: {self.path}.{key}: {what}")
 
     def text(self, key: str, default: str | None = None) -> str:
         value = self.values.get(key, default)
@@ -266,7 +240,7 @@ def read_incomplete(document: Document) -> str:
     """Return why the run ended before all rows were measured; "" if all were."""
     reason = document.values.get("incomplete", "")
     if not isinstance(reason, str):
-        raise document.error(f"incomplete: {short(reason)} is not text", None)
+        raise ResultError(f"{document.source}: incomplete: {short(reason)} is not text")
     return harmless(reason)
 
 

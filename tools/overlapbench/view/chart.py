@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from overlapbench.reading.result import Result, Row
 from overlapbench.view.charts import kernels, laboratory, pairs, training, transfers
+from overlapbench.view.charts.general import GENERAL
 from overlapbench.view.charts.naming import joined, label, shared_axes
 from overlapbench.view.charts.records import ChartKind
 from overlapbench.view.vega import Drawing, chart_title, whole
@@ -23,6 +24,7 @@ CHARTS: Sequence[ChartKind] = (  # in the order in which they are shown
     *kernels.CHARTS,
     *training.CHARTS,
     *laboratory.CHARTS,
+    GENERAL,
 )
 MOST_ROWS = 1000
 

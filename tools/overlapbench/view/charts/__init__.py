@@ -1,7 +1,8 @@
 """The charts: each is an entry of a table, drawn by one of three specifications.
 
 pairs, transfers, kernels, training, laboratory: the entries, which ../chart.py lists in order
-curves       curves in panels, on the axes of axes.py; finish.py adds knees, fits and plateaus
+general      the entry for all families without their own
+curves       curves in panels, on the axes of axes.py; finish.py adds knees and plateaus
 cells        heat maps
 bars         bars of parts
 records      what all charts have, which rows they take, and what of them their marks show

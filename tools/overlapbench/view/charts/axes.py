@@ -38,22 +38,12 @@ def linear_axis(values: Sequence[Any], columns: int) -> tuple[str, Spec]:
     return "Q", {"axis": {"values": sorted(set(values)), "format": "d"}}
 
 
-def close_axis(values: Sequence[Any], columns: int) -> tuple[str, Spec]:
-    """Place whole numbers by their value, without 0."""
-    return "Q", {"axis": {"tickMinStep": 1}, "scale": {"zero": False}}
-
-
 def log_axis(values: Sequence[Any], columns: int, write: Callable[[int], str]) -> tuple[str, Spec]:
     """Place whole numbers by their logarithm, and label them as `write` does."""
     ticks = sorted(set(values))
     labels = json.dumps({value: write(value) for value in ticks}, ensure_ascii=False)
     shown = {"values": ticks, "labelExpr": f"({labels})[datum.value]", "labelOverlap": True}
     return "Q", {"scale": log_scale(ticks), "axis": shown}
-
-
-def smooth_axis(values: Sequence[Any], columns: int) -> tuple[str, Spec]:
-    """Place any numbers above 0 by their logarithm."""
-    return "Q", {"scale": log_scale(values), "axis": {"format": "~g", "tickCount": 6}}
 
 
 count_axis = partial(log_axis, write=str)  # whole numbers from 1 on
@@ -68,40 +58,28 @@ def log_scale(values: Collection[float]) -> Spec:
     return {"type": "log", "domain": [low / margin, high * margin], "nice": False}
 
 
-def ratio_log_scale(values: Collection[float]) -> Spec:
-    """Contain 1, too."""
-    return log_scale([1.0, *values])
-
-
 def nice_log_scale(values: Collection[float]) -> Spec:
     """End at powers of ten."""
     return {"type": "log", "domain": [min(values), max(values)], "nice": True}
 
 
-def always(scale: Spec, values: Collection[float]) -> Spec:
-    """Return a scale that Vega-Lite fits to the values."""
-    return scale
+def zero_scale(values: Collection[float]) -> Spec:
+    """Contain 0, and end at a round number."""
+    return {"zero": True}
 
 
-def holding(*always: float, below: float = 0.0, above: float = 0.0, nice: bool = False) -> Scale:
+def holding(*always: float, below: float = 0.0, above: float = 0.0) -> Scale:
     """Return a scale that contains these values and all others, and margins, as shares of it."""
 
     def scale(values: Collection[float]) -> Spec:
         low, high = min(*always, *values), max(*always, *values)
         margin = max(high - low, _LEAST_SPAN)
-        return {
-            "domain": [low - below * margin, high + above * margin],
-            "nice": nice,
-            "zero": False,
-        }
+        domain = [low - below * margin, high + above * margin]
+        return {"domain": domain, "nice": False, "zero": False}
 
     return scale
 
 
-zero_scale: Scale = partial(always, {"zero": True})  # to a round number
-plain_scale: Scale = partial(always, {})
-share_scale = holding(0.0, 1.0)
-percent_scale = holding(0.0, 105.0, nice=True)
 difference_scale = holding(0.0, 0.001, above=0.1)  # which may be negative
 ratio_scale = holding(0.95, 1.05, below=0.15, above=0.08)  # and labels below the points
 slowdown_scale = holding(0.95, 1.1, below=0.05, above=0.05)

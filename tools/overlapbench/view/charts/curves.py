@@ -87,8 +87,6 @@ class Curves(ChartKind):
     label: str = ""  # a field written at the points of a single curve
     label_dy: Any = 0
     level: float | None = None  # of a rule across the panel
-    level_style: Mapping[str, Any] = field(default_factory=dict)
-    line: str = ""  # the field that the line joins; empty: the measured one
     style: Style = theme.curve_style
     height: int = 240  # of a panel
     alone: int = 0  # of a single panel without a title; 0: like others
@@ -153,12 +151,11 @@ class Curves(ChartKind):
         return found
 
     def _long(self, rows: Sequence[Row], axis: str) -> list[Row]:
-        """Return the rows of curves that are long enough; a line is fitted to trusted rows."""
         curves = grouped(rows, lambda row: (row.file, _without(row, axis).name))
         kept = {
             id(row)
             for curve in curves.values()
-            if len({r.name.axis(axis) for r in curve if r.trusted or not self.line}) >= self.least
+            if len({row.name.axis(axis) for row in curve}) >= self.least
             for row in curve
         }
         return [row for row in rows if id(row) in kept]
@@ -208,11 +205,10 @@ class Curves(ChartKind):
         tooltip = {"tooltip": vega.told(*(one if ":" in one else f"{one}:Q" for one in self._told))}
         y = self.y.encoded(self.y.measured, scale)
         at, point = {"x": x, "y": y}, {"x": x, "y": y, **tooltip}
-        line = at | {"y": self.y.encoded(self.line or self.y.measured, scale)}
         layers = []
         if self.level is not None:
             level = {"y": vega.field("level:Q", scale=scale)}
-            layers.append(vega.mark("rule", level, "", [{"level": self.level}], **self.level_style))
+            layers.append(vega.mark("rule", level, "", [{"level": self.level}]))
         if self.bound:
             bound = at | colour | {"y": self.y.encoded(self.bound, scale)}
             layers.append(vega.mark("line", bound, GOOD, strokeWidth=1.5, strokeDash=_BOUND_DASH))
@@ -225,7 +221,7 @@ class Curves(ChartKind):
             ]
         shape = {"shape": style["shape"]}
         layers += vega.intervals(records, point | colour)
-        layers.append(vega.mark("line", line | colour | tooltip, GOOD, strokeWidth=2))
+        layers.append(vega.mark("line", point | colour, GOOD, strokeWidth=2))
         if any("ring" in record for record in records):
             area = {"size": {"field": "ring", "type": "quantitative", "scale": None}}
             layers.append(vega.mark("point", point | colour | area, "datum.ring", **theme.RING))

@@ -1,4 +1,4 @@
-"""What charts of curves find: knees, fitted lines, the fastest points.
+"""What charts of curves find: knees, the fastest points.
 
 A finding is told in the legend, after the name of its curve; a ring marks its point.
 """
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from overlapbench.grouping import grouped
-from overlapbench.statistics.fit import fit_line
 from overlapbench.view.vega import Record
 
 KNEE_RISE = 1.10
@@ -16,7 +15,6 @@ KNEE_MEANING = (
     f" {KNEE_RISE - 1:.0%} above the lowest of the smaller grids"
 )
 KNEE_SHARE = 0.95  # of a plateau
-_MICROSECONDS = 1e3  # in a millisecond
 Found = tuple[str, Record] | None  # the text, and the point that it is about
 
 
@@ -72,27 +70,6 @@ def plateau_of(curve: list[Record]) -> Found:
     reached = [record for record in curve if record["GBps"] >= KNEE_SHARE * plateau]
     point = min(reached, key=lambda record: int(record["sms"]))
     return f"knee at {point['sms']}, plateau {plateau:.0f} GB/s", point
-
-
-def fit(curve: list[Record]) -> Found:
-    """Fit a line to times."""
-    line = fit_line([(float(one["count"]), float(one["train_ms"])) for one in curve])
-    for record in curve:
-        record["fitted_ms"] = line.at(record["count"])
-    slope, fixed, residual = (
-        value * _MICROSECONDS for value in (line.slope, line.intercept, line.residual)
-    )
-    told = f"{slope:.1f} µs per {curve[0]['x_axis'].removesuffix('s')}"
-    told += f" {'+' if fixed >= 0 else '-'} {abs(fixed):.1f} µs, residual {residual:.1f} µs"
-    return told, {}
-
-
-def domination(curve: list[Record]) -> Found:
-    """Find the length below which launches dominate, by the shortest kernels."""
-    shortest = min(curve, key=lambda record: float(record["kernel_us"]), default=None)
-    if not shortest:
-        return None
-    return f"launches dominate below {shortest['dominated_below_us']:.2g} µs", {}
 
 
 def keep_fastest(records: list[Record]) -> list[Record]:

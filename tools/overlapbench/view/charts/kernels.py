@@ -1,14 +1,12 @@
-"""Charts of single kernels and their launches, of priority, and of the supply of batches."""
-
-from dataclasses import replace
+"""Charts of the launches of kernels, and of priority."""
 
 from overlapbench.reading.result import Row
 from overlapbench.view import theme
-from overlapbench.view.charts import axes, finish, naming
+from overlapbench.view.charts import axes, naming
 from overlapbench.view.charts.bars import Bar, Bars
 from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.charts.naming import joined
-from overlapbench.view.charts.records import Rows, bounds, whole
+from overlapbench.view.charts.records import Rows, bounds
 from overlapbench.view.vega import Record
 
 _LATENCIES = {"alone": theme.GREEN, "more, beside the load": theme.BLUE}
@@ -50,36 +48,6 @@ PRIORITY = Bars(
 )
 
 
-SUPPLY = Curves(
-    name="supply",
-    title="Supply of batches against workers",
-    reading="The dashed line, or tick, is predicted from making and consuming alone.",
-    rows=[
-        Rows(
-            "Supply/Batches",
-            ("batches_per_s", "predicted_batches_per_s"),
-            known=["device_idle_share"],
-        )
-    ],
-    x=X("workers", "workers", axes.linear_axis, least=0),
-    y=Y("batches_per_s", "batches per second", axes.zero_scale),
-    reference="predicted_batches_per_s",
-    tooltip=["prediction_error_pct"],
-    alone=280,
-    series=naming.named(),
-)
-
-IDLE = replace(
-    SUPPLY,
-    name="idle",
-    title="Idle device against workers",
-    reading="",
-    y=Y("device_idle_share", "device idle (share of the time)", axes.share_scale),
-    reference="",
-    tooltip=(),
-)
-
-
 # A kernel by its way of launching, even if all use the same.
 _BY_CALL = naming.named(
     "launches",
@@ -106,45 +74,4 @@ LAUNCH = Curves(
     y=Y("us_per_launch", "µs per launch", axes.log_scale),
     series=_BY_CALL,
 )
-PIECES = Curves(
-    name="pieces",
-    title="One kernel's work cut into pieces",
-    reading="The axes are logarithmic.",
-    rows=[Rows("Launch/Pieces", ("pieces_slowdown", "kernel_us", "dominated_below_us"))],
-    x=X(
-        "launches",
-        "length of one kernel (µs)",
-        axes.smooth_axis,
-        field="kernel_us",
-        value=lambda row: row.counters.get("kernel_us"),
-    ),
-    y=Y("pieces_slowdown", "time / time in one kernel", axes.ratio_log_scale),
-    tooltip=["kernel_us", "launches", "dominated_below_us"],
-    alone=260,
-    derived={"launches": lambda row: whole(row, "launches")},
-    series=_BY_CALL,
-    finish=finish.telling(finish.domination),
-)
-
-
-COPY_SHARES = Curves(
-    name="copy_share",
-    title="Share of a copy's bandwidth",
-    reading="100 % is a copy of as many bytes as the kernel must move, in the same run. Columns are"
-    " the elements of a row.",
-    rows=[
-        Rows("Gelu/*", ("pct_of_copy",), x="count"),
-        Rows("Softmax/*", ("pct_of_copy",), x="columns"),
-    ],
-    x=X("count", "", axes.elements_axis, field="x"),
-    y=Y("pct_of_copy", "% of a copy", axes.percent_scale),
-    tooltip=["fused_speedup", "predicted_speedup"],
-    level=100,
-    level_style={"color": theme.GREY, "strokeDash": [4, 4]},
-    panel=naming.by(lambda row: " ".join([row.name.family, row.name.axis("precision") or ""])),
-    series=naming.named("precision", head=naming.by_workload),
-    columns=3,
-    own_x=True,
-)
-
-CHARTS = (PRIORITY, SUPPLY, IDLE, LAUNCH, PIECES, COPY_SHARES)
+CHARTS = (PRIORITY, LAUNCH)

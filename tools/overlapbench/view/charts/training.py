@@ -1,4 +1,4 @@
-"""Charts of training: networks, pipelines, layers, buckets, and what steps expose."""
+"""Charts of training: pipelines, layers, buckets, and what steps expose."""
 
 from collections.abc import Sequence
 
@@ -10,27 +10,6 @@ from overlapbench.view.charts.bars import Bar, Bars
 from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.charts.naming import Name, file_names, joined
 from overlapbench.view.charts.records import Rows, kind_of, state_text
-
-MLP = Curves(
-    name="mlp",
-    title="Training a network",
-    reading="Lines are least-squares fits: the slope is the cost of one more step or layer.",
-    rows=[
-        Rows("Mlp/*", known=["train_ms"], x=axis, told={"panel": f"Time against {axis}"})
-        for axis in ("steps", "layers")
-    ],
-    x=X("steps", "", axes.close_axis, field="count"),
-    y=Y("train_ms", "time (ms)", axes.plain_scale),
-    tooltip=["fitted_ms"],
-    line="fitted_ms",
-    height=300,
-    series=naming.named(),
-    finish=finish.telling(finish.fit),
-    least=3,
-    own_legends=True,
-    own_x=True,
-)
-
 
 BUBBLES = Curves(
     name="bubbles",
@@ -184,4 +163,4 @@ STEPS = Bars(
     x_title="time beyond the step's computation (%)",
 )
 
-CHARTS = (MLP, BUBBLES, LAYERS, BUCKETS, STEPS)
+CHARTS = (BUBBLES, LAYERS, BUCKETS, STEPS)

@@ -1,8 +1,7 @@
-"""Charts of communication and copies: bandwidths, pipelines, transfers beside a computation."""
+"""Charts of communication and copies: bandwidths and pipelines."""
 
 from collections.abc import Callable, Sequence
 
-from overlapbench.reading.counters import TIME
 from overlapbench.reading.result import Row
 from overlapbench.view.charts import axes, naming
 from overlapbench.view.charts.curves import Curves, X, Y
@@ -108,38 +107,4 @@ PIPELINE = Curves(
 )
 
 
-COMPUTE_TRANSFER = Curves(
-    name="compute_transfer",
-    title="Transfers beside a computation, against buffers",
-    reading="The dashed line is the same work serialized on one stream. Events or a"
-    " waiting host tie the streams together.",
-    rows=[Rows("Copy/ComputeTransfer", ("sequential_ms", "speedup"))],
-    x=X("buffers", "buffers", axes.level_axis),
-    y=Y("time_ms", "time (ms)", axes.zero_scale),
-    reference="sequential_ms",
-    tooltip=["speedup"],
-    interval=TIME,
-    alone=300,
-    derived={"time_ms": _ratio("sequential_ms", "speedup")},
-    series=naming.named("buffers", defaults={"tie": "events"}),
-)
-
-
-FRAGMENTS = Curves(
-    name="fragments",
-    title="One transfer cut into fragments",
-    reading="The dashed line is the same data in one transfer. Both axes are logarithmic.",
-    rows=[Rows("Copy/Fragmented", ("one_transfer_ms", "fragmented_slowdown"))],
-    x=X("fragments", "fragments", axes.count_axis),
-    y=Y("time_ms", "time (ms)", axes.log_scale),
-    reference="one_transfer_ms",
-    tooltip=["fragmented_slowdown"],
-    interval=TIME,
-    alone=340,
-    derived={
-        "time_ms": lambda row: row.counters["one_transfer_ms"] * row.counters["fragmented_slowdown"]
-    },
-    series=naming.named("fragments"),
-)
-
-CHARTS = (BANDWIDTH, COPIES, PIPELINE, COMPUTE_TRANSFER, FRAGMENTS)
+CHARTS = (BANDWIDTH, COPIES, PIPELINE)

@@ -1,0 +1,86 @@
+"""The chart of everything that has none of its own: a panel for each kind of row.
+
+It shows the first of the family's leading counters that is no time, against the axis of the names
+with the most different whole numbers. So every family that is swept has a chart, also a new one.
+The counter of that name with `predicted_` in front, if the rows have it, is the reference.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from overlapbench.grouping import grouped
+from overlapbench.reading.counters import Counter
+from overlapbench.reading.result import Row
+from overlapbench.view.charts import axes, naming
+from overlapbench.view.charts.curves import Curves, X, Y
+from overlapbench.view.charts.records import Rows, kind_of, whole
+from overlapbench.view.vega import Spec
+
+# Families, and kinds of rows, with charts of their own.
+_OWN = (
+    *("Overlap", "Comm", "Priority", "Tp", "Pp/", "Lab/", "Copy/Bandwidth", "Copy/Pipelined"),
+    *("Launch/EmptyKernel", "Launch/RoundTrip", "Ddp", "Fsdp", "Moe", "Layers", "MixedPrecision"),
+)
+_TIMES = ("ms", "us")  # units
+
+
+def _place(values: Sequence[Any], columns: int) -> tuple[str, Spec]:
+    return (axes.elements_axis if min(values) > 0 else axes.linear_axis)(values, columns)
+
+
+def _shown(row: Row) -> Counter | None:
+    """Return the counter of a row that the chart shows."""
+    leads = (family.lead for family in row.table.families if family.name == row.name.family)
+    known = (row.table.counters[name] for lead in leads for name in lead if name in row.counters)
+    return next((one for one in known if one.unit not in _TIMES), None)
+
+
+def _predicted(row: Row) -> float | None:
+    counter = _shown(row)
+    return row.counters.get(f"predicted_{counter.name}") if counter else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class General(Curves):
+    """Curves of any rows that are swept."""
+
+    def select(self, rows: Sequence[Row]) -> list[Row]:
+        return super(General, self._of(rows)).select(rows)
+
+    def draw(self, rows: Sequence[Row]) -> Spec:
+        return super(General, self._of(rows)).draw(rows)
+
+    def _of(self, rows: Sequence[Row]) -> "General":
+        """Return the chart with an entry for each kind of these rows that can be drawn."""
+        entries = []
+        own = (row for row in rows if not kind_of(row).startswith(_OWN))
+        for kind, members in grouped(own, kind_of).items():
+            counter = next(filter(None, map(_shown, members)), None)
+            sizes = {
+                axis: {size for row in members if (size := whole(row, axis)) is not None}
+                for axis in dict.fromkeys(axis for row in members for axis, _ in row.name.axes)
+            }
+            axis = max(sizes, key=lambda one: len(sizes[one]), default="")
+            if counter and len(sizes[axis]) > 1:
+                told = {"panel": f"{kind}: {counter.label} against {axis}"}
+                entries.append(
+                    Rows(kind, (), [counter.name], x=axis, measured=counter.name, told=told)
+                )
+        return replace(self, rows=entries)
+
+
+GENERAL = General(
+    name="families",
+    title="Other families",
+    reading="The first figure of each family against what varies most; dashed is a prediction.",
+    rows=(),
+    x=X("", "", _place, field="size", least=0),
+    y=Y("figure", "", axes.zero_scale),
+    reference="predicted",
+    derived={"predicted": _predicted},
+    series=naming.named(alike=kind_of),
+    own_legends=True,
+    own_x=True,
+    scale_of_each="panel",
+)
