@@ -273,7 +273,11 @@ def launches() -> list[Json]:
     for call, host, device in (("loop", 2.9, 2.5), ("graph", 0.01, 1.9)):
         for count in (1, 16, 512):
             axes = f"launches:{count}/call:{call}"
-            costs: Json = {"host_us_per_launch": host, "device_us_per_launch": device}
+            costs: Json = {
+                "launches_per_s": 1e6 / host,
+                "host_us_per_launch": host,
+                "device_us_per_launch": device,
+            }
             rows.append(row(f"Launch/EmptyKernel/{axes}/cache:cold", **costs))
             pieces: Json = {
                 "kernel_us": 682.0 / count,

@@ -132,10 +132,10 @@ def test_an_invalid_sweep_is_drawn_without_any_knee() -> None:
 
 def test_of_too_many_rows_the_first_are_drawn() -> None:
     rows = [samples.row(f"Comm/AllReduce/bytes:{n}", busbw_GBps=1.0) for n in range(1, 1100)]
-    chart = draw(samples.document(rows))["bandwidth"]
-    assert len(records(chart, "size_bytes")) == MOST_ROWS == len(chart.rows)
+    chart = draw(samples.document(rows))["families"]
+    assert len(records(chart, "size")) == MOST_ROWS == len(chart.rows)
     assert "Shows the first 1000 of 1099 rows." in subtitle(chart)
-    chart = draw(samples.document(rows[:MOST_ROWS]))["bandwidth"]
+    chart = draw(samples.document(rows[:MOST_ROWS]))["families"]
     assert len(chart.rows) == MOST_ROWS
     assert "Shows the first" not in subtitle(chart)
 
@@ -211,32 +211,6 @@ def test_cells_without_a_trusted_figure_say_why() -> None:
     }
 
 
-def test_bandwidth_holds_the_figures_of_the_rows() -> None:
-    rows = samples.bandwidths()
-    chart = draw(samples.document(rows))["bandwidth"]
-    drawn = {r["name"]: (r["size_bytes"], r["busbw_GBps"]) for r in records(chart, "size_bytes")}
-    assert drawn == {
-        row["name"]: (int(row["name"].split("bytes:")[1].split("/")[0]), row["busbw_GBps"])
-        for row in rows
-    }
-
-
-def test_several_transports_have_a_panel_a_collective_and_one_legend() -> None:
-    rows = samples.bandwidths()
-    for kind in ("copy", "sm_bulk"):
-        made = samples.row(f"Comm/AllReduce/bytes:1048576/transport:{kind}/cache:cold")
-        rows.append(made | {"busbw_GBps": 20.0})
-    rows.append(samples.row("Comm/PeerCopy/bytes:1048576/cache:cold", busbw_GBps=21.0))
-    chart = draw(samples.document(rows))["bandwidth"]
-    assert [" ".join(panel["title"]["text"]) for panel in chart.spec["concat"]] == [
-        *("AllToAll", "AllReduce", "AllGather", "ReduceScatter", "PeerCopy")
-    ]
-    series = {(r["panel"], r["series"]) for r in records(chart, "size_bytes")}
-    assert {name for panel, name in series if panel == "AllReduce"} == {"nccl", "copy", "sm_bulk"}
-    assert {name for panel, name in series if panel == "PeerCopy"} == {"PeerCopy"}
-    assert "concat" not in draw(samples.document(samples.bandwidths()))["bandwidth"].spec
-
-
 def axis(name: str, wanted: str) -> str:
     """Return the value of an axis of a row's name."""
     return dict(part.split(":") for part in name.split("/") if ":" in part)[wanted]
@@ -262,19 +236,6 @@ def test_a_gain_that_is_not_to_be_trusted_is_not_written() -> None:
     bars = records(draw(samples.document(rows))["priority"], "text")
     assert len(bars) == len(rows)
     assert all(bar["text"].endswith("ms · invalid") for bar in bars)
-
-
-def test_launch_costs_stand_by_side() -> None:
-    rows = samples.launches()
-    drawn = records(draw(samples.document(rows))["launch"], "us_per_launch")
-    kernels = [row for row in rows if "EmptyKernel" in row["name"]]
-    host, device = "host cost of an empty kernel", "device cost of an empty kernel"
-    assert {(r["name"], r["panel"]): r["us_per_launch"] for r in drawn} == (
-        {("Launch/RoundTrip/cache:cold", host): 9.0}
-        | {(row["name"], host): row["host_us_per_launch"] for row in kernels}
-        | {(row["name"], device): row["device_us_per_launch"] for row in kernels}
-    )
-    assert list(dict.fromkeys(r["series"] for r in drawn)) == ["loop", "graph", "RoundTrip"]
 
 
 def marks(node: object, filters: tuple[str, ...] = ()) -> list[tuple[Json, tuple[str, ...]]]:
@@ -310,8 +271,6 @@ def test_a_bad_row_is_a_grey_hollow_bar() -> None:
 @pytest.mark.parametrize(
     ("make", "counter"),
     [
-        (samples.copies, "GBps"),
-        (samples.pipelines, "bound_ms"),
         (samples.priorities, "gain"),
         (samples.links, "GBps"),
         (samples.partitions, "overlap_ms"),
@@ -329,15 +288,6 @@ def test_a_row_without_its_figures_is_not_drawn(
     charts = draw(samples.document(rows)).values()
     drawn = {str(row.name) for chart in charts for row in chart.rows}
     assert drawn == {row["name"] for row in rows} - {rows[place]["name"]}
-
-
-def test_nonpositive_values_are_not_drawn_on_a_logarithmic_axis() -> None:
-    rows = [row for row in samples.launches() if "EmptyKernel" in row["name"]]
-    rows[0] |= {"host_us_per_launch": 0.0}
-    drawn = records(draw(samples.document(rows))["launch"], "us_per_launch")
-    panels = [r["panel"] for r in drawn if r["name"] == rows[0]["name"]]
-    assert panels == ["device cost of an empty kernel"]
-    assert min(record["us_per_launch"] for record in drawn) > 0
 
 
 def test_several_files_are_series() -> None:
@@ -364,17 +314,14 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.sweep(), ["slowdown", "times", "pairs"]),
         (samples.pairs(), ["pairs"]),
         (samples.sweep()[:1], ["pairs"]),
-        (samples.bandwidths(), ["bandwidth"]),
-        (samples.copies(), ["copy_bandwidth"]),
-        (samples.pipelines()[:1], ["pipeline"]),
+        (samples.bandwidths(), ["families"]),
+        (samples.copies(), ["families"]),
         (samples.compute_transfers(), ["families"]),
         (samples.priorities()[1:2], ["priority"]),
         (samples.supplies()[:1], []),
-        (samples.launches()[:1], ["launch"]),
-        (samples.bubbles()[:1], ["bubbles"]),
         (samples.layers()[:1], ["tokens"]),
         ([samples.row("Tp/RowParallel/tokens:256/chunks:2", speedup=1.1)], []),
-        (samples.buckets()[:1], ["buckets"]),
+        (samples.buckets(), ["families"]),
         (samples.steps()[:1], ["steps"]),
         ([samples.row("Ddp/Buckets/bucket_bytes:1024/cache:cold", speedup=1.1)], []),
         (samples.links()[:1], ["link"]),
@@ -386,7 +333,6 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         ([row | {"error_occurred": True} for row in samples.matrix()], []),
         ([samples.row("Comm/AllReduce/bytes:1")], []),
         ([samples.row("Copy/Sequential/elements:64", GBps=3.0)], []),
-        ([samples.row("Copy/Bandwidth/direction:sideways/bytes:64", GBps=3.0)], []),
         ([row | {"error_occurred": True} for row in samples.copies()], []),
         ([samples.row("Compute/Gemm/n:64", TFLOPs=1.0)], []),
     ],

@@ -13,7 +13,7 @@ def test_the_figure_stands_against_what_varies_most_beside_its_prediction() -> N
     rows = samples.supplies()
     figures = ("batches_per_s", "predicted_batches_per_s")
     drawn = families(rows)
-    assert {r["name"]: (r["size"], r["figure"], r["predicted"]) for r in drawn} == {
+    assert {r["name"]: (r["size"], r["figure"], r["expected"]) for r in drawn} == {
         row["name"]: (int(axis(row["name"], "workers")), *(row[key] for key in figures))
         for row in rows
     }
@@ -45,8 +45,31 @@ def test_a_new_family_is_drawn_and_one_point_is_not() -> None:
     assert draw(document) == {}
 
 
-def test_rows_of_other_charts_are_in_theirs_alone() -> None:
-    charts = draw(samples.document(samples.full_run()))
-    shown = {(row.file, row.name) for row in charts.pop("families").rows}
-    assert shown
-    assert not shown & {(row.file, row.name) for one in charts.values() for row in one.rows}
+def test_pipelines_stand_beside_the_formula_and_sizes_without_a_place_are_left_out() -> None:
+    rows = samples.bubbles()
+    assert {r["name"]: (r["figure"], r["expected"]) for r in families(rows)} == {
+        row["name"]: (row["bubble_share"], row["formula_bubble_share"]) for row in rows
+    }
+    odd = samples.row("Copy/Bandwidth/direction:peer/bytes:all/cache:cold", GBps=1.0)
+    drawn = {record["name"] for record in families([*samples.copies(), odd])}
+    assert drawn == {row["name"] for row in samples.copies()}
+
+
+def test_transports_are_curves_of_a_collective() -> None:
+    rows = samples.bandwidths()
+    made = samples.row("Comm/AllReduce/bytes:1048576/transport:copy/cache:cold", busbw_GBps=20.0)
+    drawn = families([*rows, made])
+    panels = {record["panel"] for record in drawn}
+    assert "Comm/AllReduce: busbw_GBps against bytes" in panels
+    assert {r["series"] for r in drawn if "AllReduce" in r["panel"]} == {
+        "AllReduce",
+        "transport copy",
+    }
+    assert {r["name"]: (r["size"], r["figure"]) for r in families(rows)} == {
+        row["name"]: (int(axis(row["name"], "bytes")), row["busbw_GBps"]) for row in rows
+    }
+
+
+def test_rows_with_charts_of_their_own_are_left_out() -> None:
+    own = [*samples.layers(), *samples.links(), *samples.matrix(), *samples.priorities()]
+    assert "families" not in draw(samples.document([*own, *samples.sweep()]))

@@ -11,14 +11,11 @@ from overlapbench.reading.result import Row
 from overlapbench.view.charts.finish import KNEE_RISE, knee
 from overlapbench.view.charts.naming import (
     binary_size,
-    by_file,
     by_order,
     by_workload,
     describe,
     named,
     shared_axes,
-    together,
-    where_several,
 )
 from overlapbench.view.charts.pairs import grid_of
 
@@ -114,30 +111,6 @@ def test_labels_omit_axes_that_all_rows_share() -> None:
     ]
     other = replace(rows[0], file="other")
     assert named("bytes", head=by_workload)([*rows, other])(other) == "AllReduce · other"
-
-
-def test_a_curve_is_named_by_its_differing_axes_including_defaults() -> None:
-    plain, written = (
-        Row(file, BenchmarkName.parse(f"Copy/Bandwidth/bytes:1024{axis}/cache:cold"), {})
-        for file, axis in (("plain", ""), ("run", "/memory:pageable"))
-    )
-    defaults = {"memory": "pinned"}
-    told = named("bytes", defaults=defaults)
-    assert [told([plain, written])(row) for row in (plain, written)] == [
-        "pinned · plain",
-        "pageable · run",
-    ]
-    assert told([written])(written) == "pageable"
-    assert named("bytes")([plain])(plain) == "Bandwidth"
-
-
-def test_names_are_joined_and_told_where_they_differ() -> None:
-    rows = [Row(file, BenchmarkName.parse("Comm/AllReduce"), {}) for file in ("new", "base")]
-    assert together(by_workload, by_file)(rows)(rows[0]) == "AllReduce · new"
-    files, workloads = (where_several(one, one)(rows) for one in (by_file, by_workload))
-    assert [files(row) for row in rows] == ["new", "base"]
-    assert [workloads(row) for row in rows] == ["", ""]
-    assert where_several(by_workload, by_workload, by_file)(rows)(rows[1]) == "base"
 
 
 def test_a_row_is_named_by_the_side_that_starts_first() -> None:

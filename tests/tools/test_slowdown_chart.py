@@ -20,8 +20,7 @@ from overlapbench.cli import chart
 from overlapbench.view import theme
 
 REPOSITORY = Path(__file__).parents[2]
-NAMES = ["slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"]
-NAMES += ["priority", "launch", "bubbles", "tokens", "buckets", "steps"]
+NAMES = ["slowdown", "times", "pairs", "priority", "tokens", "steps"]
 NAMES += ["link", "partition", "matrix", "attribution", "families"]
 ALL_FILES = {"index.html"} | {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "svg")}
 
@@ -79,18 +78,12 @@ def test_png(drawn: Path, name: str) -> None:
             "pairs",
             ["communication", "computation", "1.41", "invalid", "error", "AllToAll · 1 GiB"],
         ),
-        (
-            "bandwidth",
-            ["bus bandwidth (GB/s)", "size per rank", "64 MiB", "1 GiB", "ReduceScatter"],
-        ),
-        ("copy_bandwidth", ["GB/s", "size", "1 MiB", "host to device, both directions busy"]),
-        ("copy_bandwidth", ["pinned · engine copy", "pageable · engine copy", "engine sm"]),
-        ("pipeline", ["speedup over sequential", "streams", "intensity 2048", "83 %"]),
+        ("families", ["Comm/ReduceScatter: busbw_GBps against bytes", "64 Mi", "1 Gi"]),
+        ("families", ["Copy/Bandwidth: GBps against bytes", "host_to_device", "pageable"]),
         ("priority", ["latency (ms)", "alone", "gain 1.91", "gain 1.00", "control: equal"]),
         ("priority", ["ShortBlocks beside ResidentGrid", "gain 1.00"]),
         ("families", ["Supply/Batches: batches_per_s against workers", "workers", "prefetch 8"]),
         ("families", ["Softmax/Fused: pct_of_copy", "50257", "fp32"]),
-        ("launch", ["µs per launch", "launches", "RoundTrip", "loop"]),
         (
             "link",
             ["Broadcast: one way", "copy", "sm_load: knee at 8, plateau 374"],
@@ -101,9 +94,8 @@ def test_png(drawn: Path, name: str) -> None:
         ),
         ("matrix", ["AllGather · nccl_ce", "SoftmaxFused", "computation first"]),
         ("attribution", ["device memory", "1.02: no slowdown to explain"]),
-        ("bubbles", ["bubbles (share of T)", "micro-batches", "GPipe", "OneFOneB", "Delay"]),
+        ("families", ["Pp/GPipe/Delay: bubble_share against microbatches"]),
         ("tokens", ["time (ms)", "tokens of all ranks", "RowParallel · llama70b", "4: 1.10×"]),
-        ("buckets", ["exposed communication (ms)", "32 MiB", "nccl", "copy"]),
         (
             "steps",
             ["no computation beside it", "Fsdp/Prefetch · copy · prefetch 1", "20 %", "5.0 %"],
@@ -179,7 +171,7 @@ def test_a_second_run_writes_the_same(drawn: Path, tmp_path: Path) -> None:
 
 def test_charts_of_an_earlier_run_go_and_other_files_stay(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "bandwidth.png").write_text("of an earlier run")
+    (tmp_path / "families.png").write_text("of an earlier run")
     source = samples.write(tmp_path / "run.json", samples.document(samples.sweep()))
     assert run(source, "-o", tmp_path) == 0
     kept = {"notes.txt", "run.json"}
@@ -224,7 +216,7 @@ def test_every_family_with_a_chart_is_drawn(
     assert run(source, "-o", tmp_path / "charts") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("in no chart")] == [
-        "in no chart: 1 Copy/Sequential"
+        "in no chart: 1 Launch/RoundTrip, 1 Copy/Sequential"
     ]
     assert "<h1>What overlap costs</h1>" in (tmp_path / "charts/index.html").read_text()
 

@@ -1,4 +1,4 @@
-"""The charts of training steps: bubbles, layers against tokens, buckets, and what steps expose."""
+"""The charts of training steps: layers against tokens, and what steps expose."""
 
 import json
 from collections.abc import Sequence
@@ -68,21 +68,6 @@ def test_layers_and_pipelines_have_charts_of_their_own() -> None:
         full_name = f"{name}/tokens:1/cache:cold"
         rows.append(rows[0] | {"name": full_name, "run_name": full_name})
     assert len(bars_of(rows)) == shown
-
-
-def test_bubbles_stand_beside_their_formula() -> None:
-    rows = samples.bubbles()
-    figures = ("bubble_share", "formula_bubble_share")
-    drawn = records(draw(samples.document(rows))["bubbles"], "bubble_share")
-    assert {r["name"]: (r["microbatches"], *(r[key] for key in figures)) for r in drawn} == {
-        row["name"]: (int(axis(row["name"], "microbatches")), *(row[key] for key in figures))
-        for row in rows
-    }
-    assert {record["series"] for record in drawn} == {
-        "GPipe",
-        "OneFOneB",
-        "Interleaved · virtual 2",
-    }
 
 
 def test_of_several_numbers_of_chunks_the_fastest_is_drawn() -> None:
@@ -166,24 +151,3 @@ def test_transports_of_layers_are_curves_without_labels() -> None:
     assert {record["series"] for record in drawn} == {"copy", "nccl"}
     assert "label" not in texts(chart.spec, "field")
     assert "label" in texts(draw(samples.document(rows))["tokens"].spec, "field")
-
-
-def test_buckets_show_exposed_time_by_transport() -> None:
-    rows = samples.buckets()
-    drawn = records(draw(samples.document(rows))["buckets"], "bucket_bytes")
-    assert {(r["name"], r["exposed_comm_ms"], r["series"]) for r in drawn} == {
-        (row["name"], row["exposed_comm_ms"], "copy" if "copy" in row["name"] else "nccl")
-        for row in rows
-    }
-    for record in drawn:
-        assert record["predicted_ms"] == pytest.approx(0.75 * record["exposed_comm_ms"])
-    (only,) = records(draw(samples.document(rows[:1]))["buckets"], "bucket_bytes")
-    assert only["series"] == "in buckets", "there is no other transport to tell it from"
-
-
-def test_the_axis_of_buckets_holds_their_intervals() -> None:
-    document = samples.with_intervals(samples.document(samples.buckets()), 0.5)
-    chart = draw(document)["buckets"]
-    highest = max(record["exposed_comm_ms_high"] for record in records(chart, "exposed_comm_ms"))
-    (top,) = {mark["encoding"]["y"]["scale"]["domain"][1] for mark in chart.spec["layer"]}
-    assert top >= highest

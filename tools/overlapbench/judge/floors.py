@@ -94,7 +94,11 @@ def _floor(place: str, values: object) -> SetFloor:
         raise ResultError(f"{place}.pattern: {error}") from None
     if not isinstance(metric, str):
         raise ResultError(f"{place}.metric: {metric!r} is not the name of a metric")
-    if isinstance(percent, int | float) and percent is not True and 0 <= percent <= LARGEST:
+    if (
+        isinstance(percent, int | float)
+        and not isinstance(percent, bool)
+        and 0 <= percent <= LARGEST
+    ):
         return SetFloor(pattern, metric, percent / 100, place)
     raise ResultError(f"{place}.percent: {percent!r} is not a number of at least 0")
 

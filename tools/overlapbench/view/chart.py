@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from overlapbench.reading.result import Result, Row
-from overlapbench.view.charts import kernels, laboratory, pairs, training, transfers
+from overlapbench.view.charts import laboratory, pairs, training
 from overlapbench.view.charts.general import GENERAL
 from overlapbench.view.charts.naming import joined, label, shared_axes
 from overlapbench.view.charts.records import ChartKind
@@ -20,8 +20,6 @@ from overlapbench.view.vega import Drawing, chart_title, whole
 
 CHARTS: Sequence[ChartKind] = (  # in the order in which they are shown
     *pairs.CHARTS,
-    *transfers.CHARTS,
-    *kernels.CHARTS,
     *training.CHARTS,
     *laboratory.CHARTS,
     GENERAL,

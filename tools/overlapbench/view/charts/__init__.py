@@ -1,6 +1,6 @@
 """The charts: each is an entry of a table, drawn by one of three specifications.
 
-pairs, transfers, kernels, training, laboratory: the entries, which ../chart.py lists in order
+pairs, training, laboratory   the entries of these, which ../chart.py lists in order
 general      the entry for all families without their own
 curves       curves in panels, on the axes of axes.py; finish.py adds knees and plateaus
 cells        heat maps

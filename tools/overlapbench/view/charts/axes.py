@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from overlapbench.view.charts.naming import binary_count, binary_size
+from overlapbench.view.charts.naming import binary_count
 from overlapbench.view.vega import Spec
 
 _MARGIN = 0.08  # on each side, as a share of a logarithmic axis
@@ -48,7 +48,6 @@ def log_axis(values: Sequence[Any], columns: int, write: Callable[[int], str]) -
 
 count_axis = partial(log_axis, write=str)  # whole numbers from 1 on
 elements_axis = partial(log_axis, write=binary_count)  # `64 Mi` or `50257`
-size_axis = partial(log_axis, write=binary_size)  # as people write sizes
 
 
 def log_scale(values: Collection[float]) -> Spec:
@@ -80,7 +79,5 @@ def holding(*always: float, below: float = 0.0, above: float = 0.0) -> Scale:
     return scale
 
 
-difference_scale = holding(0.0, 0.001, above=0.1)  # which may be negative
-ratio_scale = holding(0.95, 1.05, below=0.15, above=0.08)  # and labels below the points
 slowdown_scale = holding(0.95, 1.1, below=0.05, above=0.05)
 room_scale = holding(0.0, 0.0, above=0.08)

@@ -24,6 +24,7 @@ from overlapbench.view.vega import BAD, GOOD, Record, Spec
 
 _REFERENCE_DASH, _BOUND_DASH = [4, 4], [1, 3]
 _STYLES = ("color", "shape")
+_COLUMNS = 2  # of panels, at most
 
 # Curves differ in colour and point shape.
 Style = Callable[[Mapping[str, int]], dict[str, Any]]
@@ -39,7 +40,6 @@ class X:
     place: Place  # of axes.py
     field: str = ""  # of the records; empty: the name of the axis
     least: int = 1
-    unwritten: int | None = None  # the value for a name without the axis
     value: Callable[[Row], Any] | None = None  # another value; None has no place
     order: Callable[[Row], Any] | None = None  # of the points, if not that of the rows
 
@@ -52,7 +52,7 @@ class X:
         if self.value:
             return self.value(row)
         axis = axis or self.axis
-        value = self.unwritten if row.name.axis(axis) is None else whole(row, axis)
+        value = whole(row, axis)
         return value if value is not None and value >= self.least else None
 
 
@@ -91,11 +91,9 @@ class Curves(ChartKind):
     height: int = 240  # of a panel
     alone: int = 0  # of a single panel without a title; 0: like others
     least: int = 1  # points of a curve at different places
-    columns: int = 2  # of panels, at most; 0: stacked, as wide as the picture
     own_legends: bool = False  # of each panel
     own_x: bool = False  # of each panel
     scale_of_each: str = ""  # the field by whose values scales differ; empty: one scale
-    panel_title: Callable[[Sequence[Record]], str] | None = None  # None: the value of `panel`
 
     def select(self, rows: Sequence[Row]) -> list[Row]:
         shown = {id(row) for row, _ in self._points(rows)}
@@ -105,7 +103,7 @@ class Curves(ChartKind):
         records = self.records(rows)
         key, panels = self.scale_of_each, vega.split(records, "panel")
         scales = {value: self._scale_of(part) for value, part in vega.split(records, key).items()}
-        columns = min(self.columns, len(panels)) or 1
+        columns = min(_COLUMNS, len(panels))
 
         def draw(part: Sequence[Record]) -> Spec:
             values = [one[self.x.name] for one in (part if self.own_x else records)]
@@ -118,12 +116,8 @@ class Curves(ChartKind):
 
         if len(panels) == 1 and self.alone:
             return draw(records) | {"width": vega.FULL_WIDTH, "height": self.alone}
-        titled = {
-            self.panel_title(part) if self.panel_title else title: part
-            for title, part in panels.items()
-        }
         independent = _STYLES if self.own_legends else ()
-        return vega.lay_out(titled, draw, self.columns, self.height, independent=independent)
+        return vega.lay_out(panels, draw, _COLUMNS, self.height, independent=independent)
 
     @property
     def _told(self) -> list[str]:

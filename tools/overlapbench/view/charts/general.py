@@ -1,8 +1,7 @@
 """The chart of everything that has none of its own: a panel for each kind of row.
 
-It shows the first of the family's leading counters that is no time, against the axis of the names
-with the most different whole numbers. So every family that is swept has a chart, also a new one.
-The counter of that name with `predicted_` in front, if the rows have it, is the reference.
+It shows one of the family's leading counters, but no time, against the axis of the names with the
+most different whole numbers. So every family that is swept has a chart, also a new one.
 """
 
 from collections.abc import Sequence
@@ -17,12 +16,9 @@ from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.charts.records import Rows, kind_of, whole
 from overlapbench.view.vega import Spec
 
-# Families, and kinds of rows, with charts of their own.
-_OWN = (
-    *("Overlap", "Comm", "Priority", "Tp", "Pp/", "Lab/", "Copy/Bandwidth", "Copy/Pipelined"),
-    *("Launch/EmptyKernel", "Launch/RoundTrip", "Ddp", "Fsdp", "Moe", "Layers", "MixedPrecision"),
-)
+_OWN = ("Overlap", "Priority", "Tp", "Fsdp", "Moe", "Layers", "MixedPrecision", "Lab/")
 _TIMES = ("ms", "us")  # units
+_EXPECTED = ("predicted_", "formula_")  # what the names of references begin with
 
 
 def _place(values: Sequence[Any], columns: int) -> tuple[str, Spec]:
@@ -30,15 +26,16 @@ def _place(values: Sequence[Any], columns: int) -> tuple[str, Spec]:
 
 
 def _shown(row: Row) -> Counter | None:
-    """Return the counter of a row that the chart shows."""
+    """Return the counter of a row that the chart shows: preferably one with a reference."""
     leads = (family.lead for family in row.table.families if family.name == row.name.family)
     known = (row.table.counters[name] for lead in leads for name in lead if name in row.counters)
-    return next((one for one in known if one.unit not in _TIMES), None)
+    fit = (one for one in known if one.unit not in _TIMES)
+    return min(fit, key=lambda one: _expected(row, one) is None, default=None)
 
 
-def _predicted(row: Row) -> float | None:
-    counter = _shown(row)
-    return row.counters.get(f"predicted_{counter.name}") if counter else None
+def _expected(row: Row, counter: Counter | None) -> float | None:
+    names = [f"{word}{counter.name}" for word in _EXPECTED] if counter else []
+    return next((row.counters[name] for name in names if name in row.counters), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +70,12 @@ class General(Curves):
 GENERAL = General(
     name="families",
     title="Other families",
-    reading="The first figure of each family against what varies most; dashed is a prediction.",
+    reading="A figure of each family against what varies most; dashed is a prediction.",
     rows=(),
     x=X("", "", _place, field="size", least=0),
     y=Y("figure", "", axes.zero_scale),
-    reference="predicted",
-    derived={"predicted": _predicted},
+    reference="expected",
+    derived={"expected": lambda row: _expected(row, _shown(row))},
     series=naming.named(alike=kind_of),
     own_legends=True,
     own_x=True,

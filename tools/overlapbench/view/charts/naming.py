@@ -8,7 +8,6 @@ without a choice (a copy to the host, a collective of the host backend) have no 
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from functools import partial
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.result import Row
@@ -93,7 +92,6 @@ def by(name: Name) -> Naming:
 
 
 unnamed = by(lambda _: "")
-by_file = by(lambda row: row.file)
 by_workload = by(lambda row: "+".join(row.name.workloads))
 
 
@@ -107,42 +105,28 @@ def together(*namings: Naming) -> Naming:
     return naming
 
 
-def by_transport(otherwise: str = "") -> Naming:
-    """Name rows by their transport, or else by `otherwise` or their workload."""
-
-    def naming(rows: Sequence[Row]) -> Name:
-        transport = transport_names(rows)
-        return lambda row: transport(row) or otherwise or row.name.workloads[0]
-
-    return naming
-
-
 def named(
     *leave_out: str,
     head: Naming = unnamed,
     alike: Callable[[Row], Hashable] = lambda _: None,
     axes: Callable[[Row], Mapping[str, str]] = lambda row: dict(row.name.axes),
-    defaults: Mapping[str, str] | None = None,
     file: Naming = file_names,
 ) -> Naming:
     """Name rows by a head, by their differences from others `alike`, and by their file.
 
-    `axes` may distinguish a row; those that all rows share are omitted. `defaults` are axes that a
-    row's name omits if they have this value: they are always shown. A row without differences is
-    named by its workloads.
+    `axes` may distinguish a row; those that all rows share are omitted. A row without differences
+    is named by its workloads.
     """
-    told = defaults or {}
 
     def naming(rows: Sequence[Row]) -> Name:
         said = {
-            kind: {*leave_out, *(shared_axes(members).keys() - told.keys())}
+            kind: {*leave_out, *shared_axes(members)}
             for kind, members in grouped(rows, alike).items()
         }
         first, last, workloads = head(rows), file(rows), by_workload(rows)
 
         def name(row: Row) -> str:
-            apart = {**told, **axes(row)}
-            return label(first(row), apart, said[alike(row)], last(row)) or workloads(row)
+            return label(first(row), axes(row), said[alike(row)], last(row)) or workloads(row)
 
         return name
 
@@ -165,22 +149,14 @@ def side(number: int, *told: str, head: Naming = unnamed, alike: bool = False) -
     )
 
 
-def where_several(of: Naming, naming: Naming, otherwise: Naming = unnamed) -> Naming:
-    """Use one Naming if the first Naming distinguishes several rows, or else the other."""
-
-    def chosen(rows: Sequence[Row]) -> Name:
-        several = len(set(map(of(rows), rows))) > 1
-        return (naming if several else otherwise)(rows)
-
-    return chosen
-
-
 def if_several(naming: Naming) -> Naming:
     """Name rows only if the Naming distinguishes several."""
-    return where_several(naming, naming)
 
+    def chosen(rows: Sequence[Row]) -> Name:
+        name = naming(rows)
+        return name if len(set(map(name, rows))) > 1 else unnamed(rows)
 
-where_transports_differ = partial(where_several, by(lambda row: row.name.axis("transport") or ""))
+    return chosen
 
 
 def transport_names(rows: Sequence[Row]) -> Name:

@@ -1,4 +1,4 @@
-"""Charts of pairs: their slowdown and times against grid, and all pairs at a glance."""
+"""Charts of pairs: slowdown and times against grid, all pairs at a glance, and priority."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,10 +7,12 @@ from overlapbench.reading.result import Row
 from overlapbench.statistics.intervals import written
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
+from overlapbench.view.charts.bars import Bar, Bars
 from overlapbench.view.charts.cells import Cells
 from overlapbench.view.charts.curves import Curves, X, Y
-from overlapbench.view.charts.naming import Name
-from overlapbench.view.charts.records import Rows, whole
+from overlapbench.view.charts.naming import Name, joined
+from overlapbench.view.charts.records import Rows, bounds, whole
+from overlapbench.view.vega import Record
 
 _CURVES_A_PANEL = 6  # that are distinguishable; more are split into a panel for each pair
 _TIMES = {  # drawn in this order, so that T is on top where lines meet
@@ -130,4 +132,42 @@ PAIRS = Cells(
 )
 
 
-CHARTS = (SLOWDOWN, TIMES, PAIRS)
+_LATENCIES = {"alone": theme.GREEN, "more, beside the load": theme.BLUE}
+_PRIORITIES = {"high": "high priority", "equal": "control: equal priority"}
+
+
+def _latency(row: Row) -> Bar:
+    """Divide the latency beside the load into that alone, and what the load adds."""
+    alone_ms, equal_ms, ms = (
+        row.counters[f"latency{which}_ms"] for which in ("_alone", "_equal", "")
+    )
+    if not row.trusted:
+        return Bar(ms, ms, joined(f"{ms:.3f} ms", row.state.value))
+    parts: list[Record] = [
+        {"part": part, "adds": adds, "gain": row.counters["gain"]} | bounds(row, "latency_ms")
+        for part, adds in zip(_LATENCIES, (alone_ms, ms - alone_ms), strict=True)
+    ]
+    text = joined(f"{ms:.3f} ms", f"gain {row.counters['gain']:.2f}")
+    return Bar(equal_ms, max(equal_ms, ms), text, parts)
+
+
+PRIORITY = Bars(
+    name="priority",
+    title="Latency under a load, with and without priority",
+    reading="The tick is the latency with equal priority. gain is that / the bar: the speedup that"
+    " priority gives.",
+    rows=Rows(
+        "Priority/*",
+        known=["gain", "latency_alone_ms", "latency_equal_ms", "latency_ms"],
+        when=lambda row: row.name.axis("priority") in _PRIORITIES,
+    ),
+    label=naming.named("priority", head=naming.by(lambda row: " beside ".join(row.name.workloads))),
+    bar=_latency,
+    colours=_LATENCIES,
+    x_title="latency (ms)",
+    panel=naming.by(lambda row: _PRIORITIES[row.name.axis("priority") or ""]),
+    tooltip=["gain", "latency_ms_low", "latency_ms_high"],
+    text_room=2.2,
+)
+
+CHARTS = (SLOWDOWN, TIMES, PAIRS, PRIORITY)

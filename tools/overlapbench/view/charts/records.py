@@ -35,7 +35,6 @@ class Rows:
     above_zero: Sequence[str] = ()  # required counters
     known: Sequence[str] = ()  # required too, and may be zero or less
     axes: Sequence[str] = ()  # required in the name
-    where: Mapping[str, str] = field(default_factory=dict)  # values of axes
     when: Callable[[Row], bool] = lambda _: True  # any other condition
     measured: str = ""  # the counter with the measured figure, if it has another name
     told: Mapping[str, str] = field(default_factory=dict)  # further fields of their records
@@ -51,7 +50,6 @@ class Rows:
             all(row.counters.get(key, 0.0) > 0 for key in self.above_zero)
             and row.counters.keys() >= {*self.known}
             and all(row.name.axis(axis) is not None for axis in self.axes)
-            and all(row.name.axis(axis) == value for axis, value in self.where.items())
             and self.when(row)
         )
 

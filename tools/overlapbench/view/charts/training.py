@@ -1,4 +1,4 @@
-"""Charts of training: pipelines, layers, buckets, and what steps expose."""
+"""Charts of training: layers, and what steps expose."""
 
 from collections.abc import Sequence
 
@@ -11,23 +11,6 @@ from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.charts.naming import Name, file_names, joined
 from overlapbench.view.charts.records import Rows, kind_of, state_text
 
-BUBBLES = Curves(
-    name="bubbles",
-    title="Bubbles of pipelines against micro-batches",
-    reading="The dashed line is the published formula, which neglects transfer times.",
-    rows=[Rows("Pp/*", known=["bubble_share", "formula_bubble_share"])],
-    x=X("microbatches", "micro-batches", axes.count_axis),
-    y=Y("bubble_share", "bubbles (share of T)", axes.difference_scale),
-    reference="formula_bubble_share",
-    panel=naming.by_workload,
-    series=naming.named(
-        "microbatches",
-        head=naming.by(lambda row: row.name.family.removeprefix("Pp/")),
-        alike=lambda row: row.name.workloads,
-    ),
-    columns=0,
-)
-
 
 def _peer(row: Row) -> str:
     """Return the peer of PyTorch that a row measures; "" for the suite's rows."""
@@ -36,9 +19,9 @@ def _peer(row: Row) -> str:
 
 def _by_layer(rows: Sequence[Row]) -> Name:
     layers = [row for row in rows if not _peer(row)]
-    own = naming.named("transport", "model", "chunks", head=naming.by_transport("in chunks"))(
-        layers
-    )
+    transport = naming.transport_names(layers)
+    head = naming.by(lambda row: transport(row) or "in chunks")
+    own = naming.named("transport", "model", "chunks", head=head)(layers)
     file = file_names([row for row in rows if _peer(row)] or rows)
     return lambda row: joined(f"PyTorch {_peer(row)}", file(row)) if _peer(row) else own(row)
 
@@ -76,27 +59,6 @@ LAYERS = Curves(
     scale_of_each="panel",
     series=_by_layer,
     finish=finish.keep_fastest,
-)
-
-
-BUCKETS = Curves(
-    name="buckets",
-    title="Exposed communication against the size of buckets",
-    reading="The time of a data-parallel step beyond its computation alone. The dashed line is"
-    " predicted from its parts, each measured alone.",
-    rows=[Rows("Ddp/Buckets", known=["exposed_comm_ms", "bound_ms"])],
-    x=X("bucket_bytes", "bucket size", axes.size_axis),
-    y=Y("exposed_comm_ms", "exposed communication (ms)", axes.difference_scale),
-    reference="predicted_ms",
-    tooltip=["step_overhead_pct"],
-    holds_intervals=True,
-    alone=300,
-    derived={
-        "predicted_ms": lambda row: (
-            row.counters["bound_ms"] - (row.time_ms - row.counters["exposed_comm_ms"])
-        )
-    },
-    series=naming.named("transport", "bucket_bytes", head=naming.by_transport("in buckets")),
 )
 
 
@@ -163,4 +125,4 @@ STEPS = Bars(
     x_title="time beyond the step's computation (%)",
 )
 
-CHARTS = (BUBBLES, LAYERS, BUCKETS, STEPS)
+CHARTS = (LAYERS, STEPS)
