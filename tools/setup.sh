@@ -15,7 +15,8 @@ readonly packages_log=$root/build/setup-packages.log
 readonly python_log=$root/build/setup-python.log
 
 # Columns: the group that needs it, its kind, its name, and the Debian and Ubuntu package with it.
-readonly needs='
+# ./check adds its own (dev/check_setup.sh).
+needs='
 build   command  g++                    g++
 build   command  cmake                  cmake
 build   command  ninja                  ninja-build
@@ -26,18 +27,6 @@ build   header   benchmark/benchmark.h  libbenchmark-dev
 build   header   gtest/gtest.h          libgtest-dev
 build   header   fmt/core.h             libfmt-dev
 python  venv     python3-venv           python3-venv
-check   command  shellcheck             shellcheck
-browser browser  chromium               chromium
-hosts   command  ip                     iproute2
-hosts   command  unshare                util-linux
-hosts   command  setpriv                util-linux
-hosts   command  sshd                   openssh-server
-hosts   command  ssh                    openssh-client
-hosts   command  munged                 munge
-hosts   command  slurmctld              slurmctld
-hosts   command  slurmd                 slurmd
-hosts   command  srun                   slurm-client
-hosts   command  nft                    nftables
 '
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
@@ -71,7 +60,7 @@ is_there() {
     command) type -P "$2" >/dev/null ;;
     header) header_is_there "$2" ;;
     venv) usable_python >/dev/null ;;
-    browser) browser_is_there ;;
+    browser) browser_is_there ;; # of dev/check_setup.sh
   esac
 }
 
@@ -83,16 +72,6 @@ header_is_there() {
     [[ -e $prefix/include/$1 ]] && return
   done
   return 1
-}
-
-# The system's browser, or Playwright's own. Ubuntu's package chromium-browser installs neither, but
-# a snap, which most containers cannot run.
-browser_is_there() {
-  local browser
-  for browser in chromium google-chrome google-chrome-stable; do
-    ! type -P "$browser" >/dev/null || return 0
-  done
-  compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-${HOME:-}/.cache/ms-playwright}/chromium-*" >/dev/null
 }
 
 # Prints a Python ≥ 3.11 that can make virtual environments (Debian packages that separately).
@@ -148,19 +127,6 @@ install_packages() {
   # One unreachable source fails the whole update but may not matter; the install decides.
   "${apt[@]}" update >"$packages_log" 2>&1 </dev/null || true
   "${apt[@]}" install "$@" >>"$packages_log" 2>&1 </dev/null
-}
-
-# Prints why two hosts cannot be imitated on this machine (tests/hosts/); nothing if they can.
-hosts_obstacle() {
-  local lacks message spaces=(--mount --uts --ipc --net --pid --time --fork)
-  lacks=$(missing hosts)
-  if ((EUID)); then
-    echo "imitated hosts need root"
-  elif [[ $lacks ]]; then
-    echo "imitated hosts need ${lacks//$'\n'/, }"
-  elif ! message=$(unshare "${spaces[@]}" mount -t tmpfs tmpfs /run 2>&1); then
-    echo "imitated hosts need namespaces: ${message%%$'\n'*}"
-  fi
 }
 
 # ---- the Python environment

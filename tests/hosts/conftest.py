@@ -19,7 +19,8 @@ def pytest_configure() -> None:
 
 def obstacle() -> str:
     """Return why there can be no rig on this machine; "" if there can."""
-    command = ["bash", "-c", 'source "$0"; hosts_obstacle', str(ROOT / "tools/setup.sh")]
+    scripts = [str(ROOT / "tools/setup.sh"), str(ROOT / "dev/check_setup.sh")]
+    command = ["bash", "-c", 'source "$0"; source "$1"; hosts_obstacle', *scripts]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 

@@ -78,7 +78,7 @@ class World:
         self._make_build()
 
     def _copy_scripts(self) -> None:
-        for name in ("bench", "check", ".ci/run", "tools/setup.sh"):
+        for name in ("bench", "check", ".ci/run", "tools/setup.sh", "dev/check_setup.sh"):
             (self.repository / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.repository / name)
         for name in ("requirements.txt", "requirements-dev.txt"):
