@@ -237,6 +237,23 @@ def bare(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
+@pytest.mark.parametrize("name", ["chart", "report", "timeline"])
+def test_what_draws_has_help_without_the_packages_of_charts(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    for package in ("jinja2", "markupsafe", "vl_convert"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for module in ("page", "report.render"):
+        monkeypatch.delitem(sys.modules, f"overlapbench.view.{module}", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        cli.main([name, "--help"])
+    assert (ended.value.code, capsys.readouterr().err) == (0, "")
+    assert cli.main([name, "none.json", "-o", str(tmp_path / "a.html")]) == 2
+    assert capsys.readouterr().err.endswith(
+        "is not installed: pip install 'overlapbench[charts]'\n"
+    )
+
+
 @pytest.mark.parametrize("name", ["compare", "chart"])
 def test_a_python_without_the_packages_names_them(name: str, checkout: Path) -> None:
     done = bare(checkout / "tools/overlapbench/__main__.py", name)

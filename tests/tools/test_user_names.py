@@ -35,6 +35,7 @@ def test_a_label_has_lowercase_letters(label: str) -> None:
     [
         *("cache", "cadence", "first", "streams", "comp_sms", "comp_priority", "comm_priority"),
         *("gate", "gated", "kind", "budget_ms", "timeout_s", "host_cores", "self_test"),
+        *("warmup_ms", "precision", "backend"),
     ],
 )
 def test_a_setting_is_no_label(label: str) -> None:

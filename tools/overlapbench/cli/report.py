@@ -31,11 +31,11 @@ from overlapbench.judge.floors import read_floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
 from overlapbench.output import ResultError, print_text, replace_file, require_ending, require_file
+from overlapbench.packages import packages
 from overlapbench.reading.program_run import read_program_runs
 from overlapbench.traces.files import read_rows
 from overlapbench.traces.rules import Rules
 from overlapbench.view.chart import draw_charts
-from overlapbench.view.report.render import render_report
 from overlapbench.view.report.runs import read_runs
 from overlapbench.view.timeline import make_timelines
 
@@ -53,6 +53,8 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
 
 
 def _make(options: argparse.Namespace) -> bytes:
+    with packages(ResultError):  # after --help, which needs none
+        from overlapbench.view.report.render import render_report
     if [*options.results, *options.base].count("-") > 1:
         raise ResultError("-: standard input can be read only once")
     runs, each = read_runs(options.results, bool(options.base))

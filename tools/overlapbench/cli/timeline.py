@@ -26,9 +26,9 @@ from pathlib import Path
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.cli.trace import add_choices
 from overlapbench.output import ResultError, print_text, replace_file, require_ending, require_file
+from overlapbench.packages import packages
 from overlapbench.traces.files import read_rows
 from overlapbench.traces.rules import Rules
-from overlapbench.view.page import render
 from overlapbench.view.timeline import make_timelines
 from overlapbench.view.timeline_picture import BELOW, BESIDE, HINT, draw_timelines
 from overlapbench.view.vega import PICTURES
@@ -37,6 +37,8 @@ from overlapbench.view.vega import PICTURES
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
+    with packages(ResultError):  # after --help, which needs none
+        from overlapbench.view.page import render
     require_ending(options.output, PICTURES)
     require_file(options.output, options.files)
     rows = read_rows(options.files, Rules(options.rules))

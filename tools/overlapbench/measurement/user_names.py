@@ -8,13 +8,15 @@ import difflib
 import re
 from collections.abc import Mapping
 
+from overlapbench.measurement.settings import OF_PROCESS, OF_ROWS
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*")
 _VALUE = re.compile(r"[^\s/,=:]+")
 # Settings of a call or of configure(). As labels, they would be mistaken for settings.
 _SETTINGS = (
     *("cache", "cadence", "first", "streams", "comp_sms", "comp_priority", "comm_priority"),
-    *("gate", "gated", "kind", "budget_ms", "timeout_s", "host_cores", "self_test"),
+    *("gated", "kind", *OF_ROWS, *OF_PROCESS),
 )
 _ALIKE = 0.85  # of 1: a label this similar is probably a misspelt setting
 
