@@ -136,8 +136,16 @@ def test_version_and_dependencies_are_those_of_the_checkout(wheel: Path) -> None
     assert [line for line in requires if "extra" not in line] == ["numpy>=1.26", "rich>=13"]
 
 
-def test_it_is_installed_within_a_minute(installed: Installed) -> None:
+def test_it_is_installed_within_a_minute_and_small_but_for_numpy(installed: Installed) -> None:
     assert installed.took_s < MOST_S
+    (site,) = installed.bin.parent.glob("lib/python3*/site-packages")
+    sizes = {
+        path.name: sum(one.stat().st_size for one in path.rglob("*") if one.is_file())
+        for path in site.iterdir()
+    }
+    rest_mb = sum(size for name, size in sizes.items() if not name.startswith("numpy")) / 1e6
+    assert sizes["overlapbench"] < 5e6
+    assert rest_mb < 25, sizes
 
 
 def imported() -> Iterator[str]:
