@@ -55,11 +55,6 @@ def test_repetitions_become_their_median_and_their_spread() -> None:
     assert figures.error == pytest.approx(MEDIAN_ERROR * spread / math.sqrt(3))
 
 
-def test_the_median_of_two_is_their_mean() -> None:
-    figures = read(*(samples.row(NAME, i, real_time=t) for i, t in enumerate((1.0, 3.0))))[NAME]
-    assert value(figures, "time") == 2.0
-
-
 @pytest.mark.parametrize(("unit", "ms"), [("ns", 1e-6), ("us", 1e-3), ("ms", 1.0), ("s", 1e3)])
 def test_times_are_kept_in_ms(unit: str, ms: float) -> None:
     figures = read(samples.row(NAME, real_time=3.0, time_unit=unit))[NAME]
@@ -118,40 +113,6 @@ def test_problems_are_kept_on_one_harmless_line(row: Json, problem: str) -> None
 def test_one_bad_repetition_is_counted() -> None:
     rows = [samples.row(NAME, i, valid=float(i != 1), label="slow") for i in range(3)]
     assert read(*rows)[NAME].problem == "1 of 3 repetitions: invalid: slow"
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"real_time": -1.0}, "real_time: -1 is not above 0"),
-        ({"real_time": float("nan")}, "real_time: NaN is not a finite number"),
-        ({"real_time": None}, "real_time: null is not a number"),
-        ({"time_unit": "h"}, "time_unit: 'h' is not one of ns, us, ms, s"),
-        ({"busbw_GBps": -2}, "busbw_GBps: -2 is negative"),
-        ({"real_time": 1e101}, "real_time: 1e+101 is out of range"),
-        ({"efficiency": float("inf")}, "efficiency: Infinity is not a finite number"),
-        ({"valid": 0.5}, "valid: 0.5 is neither 0 nor 1"),
-        ({"repetition_index": [0]}, "repetition_index: [0] is not a number"),
-        ({"run_type": "other"}, "run_type: 'other' is neither"),
-        ({"run_name": "Compute/\x1b[31mGemm"}, 'run_name: "Compute/\\u001b[31mGemm" is empty or'),
-        ({"run_name": "Gemm"}, "run_name: 'Gemm' is not Family/Workload"),
-        ({"run_name": NAME + "0"}, f"run_name: {NAME}0 is already at benchmarks[0]"),
-    ],
-)
-def test_a_bad_row_is_refused_by_its_field(change: Json, complaint: str) -> None:
-    document = samples.document([samples.row(NAME + "0"), samples.row(NAME) | change])
-    text = json.dumps(document, indent=1)
-    with pytest.raises(ResultError) as refusal:
-        parse_program_run("run.json", text)
-    assert str(refusal.value).startswith(f"run.json: benchmarks[1].{complaint}")
-
-
-def test_a_missing_field_is_refused_by_its_entry() -> None:
-    row = samples.row(NAME)
-    del row["real_time"]
-    text = json.dumps(samples.document([samples.row(NAME + "0"), row]), indent=1)
-    with pytest.raises(ResultError, match=r"benchmarks\[1\]\.real_time: missing$"):
-        parse_program_run("run.json", text)
 
 
 def test_a_file_that_is_too_large_is_refused(

@@ -195,6 +195,11 @@ def test_a_bad_document_is_refused(change: Change, complaint: str) -> None:
             f"run_name: {COMM} is already at benchmarks[0]",
         ),
         (lambda r: r.update(run_type="other"), "run_type: 'other' is neither iteration nor"),
+        (lambda r: r.pop("real_time"), "real_time: missing"),
+        (lambda r: r.update(real_time=1e101), "real_time: 1e+101 is out of range"),
+        (lambda r: r.update(time_unit="h"), "time_unit: 'h' is not one of ns, us, ms, s"),
+        (lambda r: r.update(repetition_index=[0]), "repetition_index: [0] is not a number"),
+        (lambda r: r.update(run_name="A/\x1b[31mB"), 'run_name: "A/\\u001b[31mB" is empty or'),
     ],
 )
 def test_a_bad_row_is_refused(change: Change, complaint: str) -> None:

@@ -211,7 +211,7 @@ def test_every_family_with_a_chart_is_drawn(
         samples.attributions,
     ]
     rows = [row for make in new for row in make()]
-    rows.append(samples.row("Copy/Sequential/elements:64/cache:cold", GBps=3.0))
+    rows.append(samples.row("Copy/Sequential/cache:cold", GBps=3.0))
     source = samples.write(tmp_path / "run.json", samples.document(rows))
     assert run(source, "-o", tmp_path / "charts") == 0
     lines = capsys.readouterr().out.splitlines()

@@ -1,7 +1,7 @@
 """The chart of everything that has none of its own: a panel for each kind of row.
 
 It shows one of the family's leading counters, but no time, against the axis of the names with the
-most different whole numbers. So every family that is swept has a chart, also a new one.
+most different whole numbers. So every family has a chart, also a new one.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class General(Curves):
                 for axis in dict.fromkeys(axis for row in members for axis, _ in row.name.axes)
             }
             axis = max(sizes, key=lambda one: len(sizes[one]), default="")
-            if counter and len(sizes[axis]) > 1:
+            if counter and sizes.get(axis):
                 told = {"panel": f"{kind}: {counter.label} against {axis}"}
                 entries.append(
                     Rows(kind, (), [counter.name], x=axis, measured=counter.name, told=told)
