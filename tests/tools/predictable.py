@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import samples
-from overlapbench.prediction.factors import even, rules_of
+from overlapbench.prediction.factors import even, passing, rules_of
 from overlapbench.prediction.links import weight
 from overlapbench.prediction.replay import replay
 from overlapbench.prediction.schedules import Row, Run, Step, Time, Work
@@ -90,12 +90,13 @@ def _runs(machine: Machine, row: Row) -> list[Run]:
         share = next(s.share for s in row.own.steps if s.work == place)
         one = machine.collective_ms(work.collective, work.wire_bytes * share, row.ranks)
         whole.append(one / share if work.collective else COMP_MS[work.name] * LAYERS)
-    slowdown = even(row)
+    slowdown, waits = even(row), passing(row)
     for comm, work in enumerate(row.works):
         for comp in range(2):
             if work.collective:
                 slowdown[comm][comp] = machine.comm_slowdown
                 slowdown[comp][comm] = machine.comp_slowdown
+                waits[comm][comp] = int(row.by_kernel(work))
     runs = []
     for place, work in enumerate(row.works):
         own = tuple(replace(s, lane=0, after=()) for s in row.own.steps if s.work == place)
@@ -107,12 +108,12 @@ def _runs(machine: Machine, row: Row) -> list[Run]:
                          for work in lanes for s in row.own.steps if s.work == work)  # fmt: skip
             run = Run(f"{row.works[comm].name} beside {row.works[comp].name}", (None, None), pair)
             starts = (0.0, 0.01)
-            done = replay(run, _alone(run, whole), rules_of(row, slowdown), starts)
+            done = replay(run, _alone(run, whole), rules_of(row, slowdown, waits), starts)
             ends = [max(done.end_ms[i] for i, s in enumerate(pair) if s.lane == lane)
                     for lane in range(2)]  # fmt: skip
             spans = tuple(zip(starts, ends, strict=True))
             runs.append(replace(_timed(run, done.total_ms), lanes_ms=spans))
-    done = replay(row.own, _alone(row.own, whole), rules_of(row, slowdown))
+    done = replay(row.own, _alone(row.own, whole), rules_of(row, slowdown, waits))
     return [*runs, _timed(row.own, done.total_ms)]
 
 

@@ -21,8 +21,10 @@ from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
 MACHINE = Machine()
 COMP, COMM, COPY = 0, 1, 2
 SHUFFLE = Work("shuffle", "COMM", "AllToAll", wire_bytes=2 * LAYERS * LAYER_BYTES)
+RING = replace(SHUFFLE, name="ring", collective="SendRecv")
 EVEN = [[1.0] * 3 for _ in range(3)]
-GATE = Rules(EVEN, holds=[True, False, False], waits=[False, True, False])
+PASS = [[0] * 3 for _ in range(3)]
+GATE = Rules(EVEN, [PASS[0], [1, 0, 0], PASS[2]])  # the communication waits for computations
 
 
 def steps(*known: tuple[int, int, tuple[int, ...]]) -> Run:
@@ -40,7 +42,7 @@ def ends(run: Run, alone_ms: list[float], rules: Rules) -> list[float]:
 
 
 def test_steps_follow_their_lane_their_engine_and_what_they_wait_for() -> None:
-    free = Rules(EVEN, [False] * 3, [False] * 3)
+    free = Rules(EVEN, PASS)
     assert ends(steps((0, 0, ()), (0, 0, ()), (1, 1, (0,))), [2, 3, 1], free) == [2, 5, 3]
     engines = replace(steps((0, 0, ()), (1, 1, ())), owners=(None, None))
     shared = replace(engines, steps=tuple(replace(s, engine="bus") for s in engines.steps))
@@ -59,8 +61,24 @@ def test_a_communication_waits_for_the_kernel_that_has_all_sms_and_a_copy_does_n
     assert ends(steps((COMM, 1, ()), (COMP, 0, ())), [1, 2], GATE) == [1, 2]
 
 
+def test_a_step_of_two_kernels_lets_a_communication_pass_between_them() -> None:
+    two = replace(GATE, waits=[PASS[0], [2, 0, 0], PASS[2]])
+    run = steps((COMP, 0, ()), (COMP, 0, ()), (COMM, 1, (0,)))
+    for rules, ended in ((GATE, 4.0), (two, 3.0)):
+        late = replace(rules, handover_ms=1e-6)
+        assert ends(run, [1, 2, 1], late)[2] == pytest.approx(ended, abs=1e-5)
+
+
+def test_a_kernel_that_is_ready_too_comes_before_a_communication() -> None:
+    late = replace(GATE, latency_ms=(0.0, 0.01, 0.0))
+    ready = steps((COMP, 0, ()), (COMP, 0, (0,)), (COMM, 1, (0,)))
+    assert ends(ready, [1, 2, 1], late)[2] == pytest.approx(3.99)
+    # At the start, it is placed first.
+    assert ends(steps((COMP, 0, ()), (COMM, 1, ())), [2, 1], late) == [2, 0.99]
+
+
 def test_works_slow_each_other_down_only_while_both_run() -> None:
-    slow = Rules([[1.0, 2.0, 1.0], [4.0, 1.0, 1.0], EVEN[2]], [False] * 3, [False] * 3)
+    slow = Rules([[1.0, 2.0, 1.0], [4.0, 1.0, 1.0], EVEN[2]], PASS)
     # The computation does 2 of its 6 ms in the 4 ms in which the communication runs.
     assert ends(steps((COMM, 1, ()), (COMP, 0, ())), [1, 6], slow) == [4, 8]
     # Ranks with lanes of their own do not meet.
@@ -90,11 +108,11 @@ def test_the_wait_for_sms_is_not_counted_as_a_slowdown() -> None:
         assert pair.comm_slowdown == pytest.approx(1, abs=0.01)
 
 
-def test_copies_need_no_sms_but_their_sums_do() -> None:
-    for transport, needs in (("copy", [False, True]), ("nccl", [True, True])):
-        row = ddp(MACHINE, 2, 1, transport)
-        works = [Work("gather", "COMM", "AllGather"), Work("sum", "COMM", "AllReduce")]
-        assert [row.needs_sms(work) for work in works] == needs
+def test_only_kernels_wait_for_sms() -> None:
+    assert {pair.waits for pair in pairs_of(ddp(MACHINE, 2, 1))} == {1}
+    assert {pair.waits for pair in pairs_of(ddp(MACHINE, 2, 1, "copy"))} == {0}
+    host = replace(MACHINE, backend="host")
+    assert {pair.waits for pair in pairs_of(ddp(host, 2, 1, "nccl"))} == {0}
 
 
 # ---- links
@@ -189,9 +207,22 @@ def test_another_transport_is_taken_from_the_rows_that_have_it(steps_file: str) 
     ]
 
 
-def test_more_gpus_take_the_weight_of_their_collectives(steps_file: str) -> None:
-    (found,) = ob.predict(steps_file, "Fsdp.*prefetch:1", gpus=4)
-    assert found.ms == pytest.approx(wanted(fsdp(MACHINE, 4, 1)), rel=0.02)
+def test_more_gpus_take_the_weight_of_their_collectives(tmp_path: Path) -> None:
+    path = predictable.write(tmp_path / "few.json", [fsdp(MACHINE, 2, 1, "copy")])
+    (found,) = ob.predict(path, gpus=4)
+    assert found.ms == pytest.approx(wanted(fsdp(MACHINE, 4, 1, "copy")), rel=0.02)
+
+
+def test_kernels_of_nccl_also_copy_their_own_block() -> None:
+    links = links_of([fsdp(MACHINE, 2, 1)])
+    two, four = (time_of(links, collective(LAYER_BYTES), ranks) for ranks in (2, 4))
+    assert four / two == pytest.approx((3 / 4 + 0.4 / 4) / (1 / 2 + 0.4 / 2))
+    copied = links_of([fsdp(MACHINE, 2, 1, "copy")])
+    asked = collective(LAYER_BYTES, transport="copy")
+    assert time_of(copied, asked, 4) / time_of(copied, asked, 2) == pytest.approx(1.5)
+    ring = replace(fsdp(MACHINE, 2, 1), works=(*fsdp(MACHINE, 2, 1).works[:2], RING))
+    with pytest.raises(ResultError, match="does not follow from 2: the ring of 2"):
+        time_of(links_of([ring]), collective(LAYER_BYTES, "SendRecv"), 4)
 
 
 def test_more_hosts_add_the_law_of_scale(steps_file: str) -> None:

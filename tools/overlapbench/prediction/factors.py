@@ -1,7 +1,9 @@
 """Factors: how much two works slow each other down, from the run in which they were a pair.
 
 A factor is the one with which the replay of that run takes as long as it was measured to take.
-Waits for SMs are the replay's, so they are not counted twice.
+Waits for SMs are the replay's, so they are not counted twice. How many kernels a step has is not
+known. So several numbers are tried: the one with which the communication's factor is the smallest,
+but not below 1, is taken.
 """
 
 import math
@@ -12,7 +14,10 @@ from overlapbench.prediction.replay import Rules, replay
 from overlapbench.prediction.schedules import Row, Run
 
 HANDOVER_MS = 0.004  # from a step to one on another stream; docs/prediction.md
+LATENCY_MS = 0.006  # of the start of a communication: a kernel that is ready too comes first
 _ROUNDS = 15
+_WAYS = (1, 2, 4)  # kernels of a step, for one of which a communication waits
+_NO_GAIN = 0.9  # a communication is not faster beside another work, but for noise
 _LEAST_COMPANY = 0.15  # a side that has less of it, as a share of its time, tells nothing
 
 
@@ -25,6 +30,7 @@ class Pair:
     comp: int
     comm_slowdown: float
     comp_slowdown: float | None  # None if the computation had too little company
+    waits: int  # of how many kernels the computation's step is, for which the other waits
     spread: float  # their standard error, as a share
 
 
@@ -33,13 +39,20 @@ def even(row: Row) -> list[list[float]]:
     return [[1.0] * len(row.works) for _ in row.works]
 
 
-def rules_of(row: Row, slowdown: Sequence[Sequence[float]], *, gate: bool = True) -> Rules:
+def passing(row: Row) -> list[list[int]]:
+    """Return that nothing waits for SMs."""
+    return [[0] * len(row.works) for _ in row.works]
+
+
+def rules_of(
+    row: Row, slowdown: Sequence[Sequence[float]], waits: Sequence[Sequence[int]]
+) -> Rules:
     """Return the rules that a row's works follow on its backend."""
     on_gpu = row.backend != "host"
     return Rules(
         slowdown,
-        holds=[gate and on_gpu and work.computes for work in row.works],
-        waits=[gate and on_gpu and row.needs_sms(work) for work in row.works],
+        waits,
+        [LATENCY_MS * row.by_kernel(work) for work in row.works],
         handover_ms=HANDOVER_MS if on_gpu else 0.0,
         enqueue_ms=0.0 if row.own.gated else row.own.enqueue_ms / len(row.own.steps),
     )
@@ -60,21 +73,35 @@ def _pair(row: Row, run: Run, gate: bool) -> Pair | None:
     if row.works[comm].computes or not free or len(times) != 2 or not run.time:
         return None
     alone_ms = [times[step.work] * step.share for step in run.steps]
-    slowdown, company = even(row), dict.fromkeys(lane_of, 0.0)
+    ways = _WAYS if gate and row.by_kernel(row.works[comm]) else (0,)
+    fits = [_fit(row, run, alone_ms, comm, comp, way) for way in ways]
+    return min(
+        fits, key=lambda pair: (pair.comm_slowdown < _NO_GAIN, abs(pair.comm_slowdown - _NO_GAIN))
+    )
+
+
+def _fit(row: Row, run: Run, alone_ms: Sequence[float], comm: int, comp: int, way: int) -> Pair:
+    """Return the factors of a way to wait."""
+    slowdown, waits = even(row), passing(row)
+    waits[comm][comp] = way
+    rules = rules_of(row, slowdown, waits)
     starts_ms = [begin for begin, _ in run.lanes_ms]
+    lane_of = {step.work: step.lane for step in run.steps}
+    company = 0.0
     for _ in range(_ROUNDS):
-        done = replay(run, alone_ms, rules_of(row, slowdown, gate=gate), starts_ms)
+        done = replay(run, alone_ms, rules, starts_ms)
         for work, other in ((comm, comp), (comp, comm)):
             own = [place for place, step in enumerate(run.steps) if step.work == work]
             begin, end = run.lanes_ms[lane_of[work]]
             beside = sum(done.beside_ms[place] for place in own)
-            company[work] = beside / (end - begin)
+            company = beside / (end - begin)  # the computation's, in the end
             if beside > 0:
                 missing = end - max(done.end_ms[place] for place in own)
                 factor = slowdown[work][other] * (1 + 0.8 * missing / beside)
-                slowdown[work][other] = min(max(factor, 0.8), 20.0)
-    told = slowdown[comp][comm] if company[comp] > _LEAST_COMPANY else None
-    return Pair(row, comm, comp, slowdown[comm][comp], told, run.time.spread)
+                slowdown[work][other] = min(max(factor, 0.5), 20.0)
+    told = slowdown[comp][comm] if company > _LEAST_COMPANY else None
+    spread = run.time.spread if run.time else 0.0
+    return Pair(row, comm, comp, slowdown[comm][comp], told, way, spread)
 
 
 def closest(pairs: Iterable[Pair], bytes_: float) -> Pair | None:
@@ -89,6 +116,11 @@ def closest(pairs: Iterable[Pair], bytes_: float) -> Pair | None:
 def shuffled(pairs: Sequence[Pair], order: Sequence[int]) -> list[Pair]:
     """Give pairs each other's factors."""
     return [
-        replace(one, comm_slowdown=other.comm_slowdown, comp_slowdown=other.comp_slowdown)
+        replace(
+            one,
+            comm_slowdown=other.comm_slowdown,
+            comp_slowdown=other.comp_slowdown,
+            waits=other.waits,
+        )
         for one, other in zip(pairs, (pairs[place] for place in order), strict=True)
     ]

@@ -1,7 +1,8 @@
 """Links: how long a collective takes alone, at its size, on more ranks, over a network.
 
-A collective of S bytes on p ranks of a host takes alpha + w(p) S / B(S): w is the bus factor of
-nccl-tests, and B comes from measured sizes. Between hosts it takes as long as the slower of its two
+A collective of S bytes on p ranks of a host takes alpha(p) + v(p) S / B(S). B comes from measured
+sizes. v is the bus factor of nccl-tests and, where NCCL's kernels move the data, a part of the
+rank's own block: they copy that, too. Between hosts it takes as long as the slower of its two
 legs, NVLink and network, plus the network's latency.
 """
 
@@ -17,6 +18,7 @@ from overlapbench.prediction.schedules import Row
 _MIB = 1 << 20
 _SLACK = 1.05  # sizes that differ by less count as measured
 _RING = ("SendRecv", "Broadcast")  # w = 1
+_OWN_BLOCK = {"AllGather": 0.4, "ReduceScatter": 0.4, "AllReduce": 0.4, "AllToAll": 0.15}
 _FIRST_NVLS = 8  # ranks of a host from which NCCL sums in the switch
 
 
@@ -113,11 +115,24 @@ def _on_more_ranks(links: Links, asked: Asked, ranks: int) -> float:
             f"{what} on {ranks} GPUs does not follow from {base}: NCCL may sum in the switch there "
             f"(20 to 22 % error); measure {asked.command()} --ranks {ranks}"
         )
+    if asked.collective == "SendRecv" and asked.transport == "nccl" and base == 2:
+        told = "the ring of 2 sends and receives by one link; measure"
+        raise ResultError(
+            f"{what} on {ranks} GPUs does not follow from 2: {told} {asked.command()}"
+        )
     points = links[asked.collective, asked.transport, base, 1]
     measured = _at_size(points, asked)
     alpha = min(_alpha(_sizes(points, None)), measured)
-    ratio = weight(asked.collective, ranks) / weight(asked.collective, base)
-    return alpha + (measured - alpha) * ratio
+    ratio = _moved(asked, ranks) / _moved(asked, base)
+    later = (2 + math.log2(ranks)) / (2 + math.log2(base))
+    return alpha * later + (measured - alpha) * ratio
+
+
+def _moved(asked: Asked, ranks: int) -> float:
+    """Return v(p)."""
+    own = _OWN_BLOCK.get(asked.collective, 0.0) if asked.transport == "nccl" else 0.0
+    whole = 1 if asked.collective == "AllReduce" else ranks
+    return weight(asked.collective, ranks) + own / whole
 
 
 def _alpha(sizes: Sequence[tuple[float, float]]) -> float:

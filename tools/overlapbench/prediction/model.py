@@ -15,7 +15,15 @@ import numpy as np
 
 from overlapbench.output import ResultError
 from overlapbench.prediction.changes import CHANGES
-from overlapbench.prediction.factors import Pair, closest, even, pairs_of, rules_of, shuffled
+from overlapbench.prediction.factors import (
+    Pair,
+    closest,
+    even,
+    pairs_of,
+    passing,
+    rules_of,
+    shuffled,
+)
 from overlapbench.prediction.links import Asked, Network, links_of, time_of
 from overlapbench.prediction.published import LLM_FOUNDRY, fit_scale
 from overlapbench.prediction.replay import replay
@@ -158,9 +166,9 @@ class Inputs:
     """What is replayed, with the standard errors of the times (by work) and of the slowdowns."""
 
     row: Row
-    gate: bool
     alone_ms: list[float]
     slowdown: list[list[float]]
+    waits: list[list[int]]
     spreads: list[float]
     factor_spreads: list[list[float]]
 
@@ -168,10 +176,9 @@ class Inputs:
         self,
         alone_ms: Sequence[float] | None = None,
         slowdown: Sequence[Sequence[float]] | None = None,
-        *,
-        gate: bool = True,
+        waits: Sequence[Sequence[int]] | None = None,
     ) -> float:
-        rules = rules_of(self.row, slowdown or self.slowdown, gate=gate and self.gate)
+        rules = rules_of(self.row, slowdown or self.slowdown, waits or self.waits)
         starts_ms = [begin for begin, _ in self.row.own.lanes_ms]
         return replay(self.row.own, alone_ms or self.alone_ms, rules, starts_ms).total_ms
 
@@ -180,9 +187,8 @@ def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
     """Collect what is known of a row's parts; ResultError if something is not."""
     row = scheduled(book, base, question)
     count = len(row.works)
-    inputs = Inputs(
-        row, book.gate, [], even(row), [0.0] * count, [[0.0] * count for _ in range(count)]
-    )
+    none = [[0.0] * count for _ in range(count)]
+    inputs = Inputs(row, [], even(row), passing(row), [0.0] * count, none)
     near = base if base.transport == row.transport else None
     for step in row.own.steps:
         work = row.works[step.work]
@@ -234,6 +240,7 @@ def _add_factors(book: Book, base: Row, inputs: Inputs) -> None:
             )
             if pair := closest(pairs, size):
                 inputs.slowdown[comm][comp] = pair.comm_slowdown
+                inputs.waits[comm][comp] = pair.waits
                 inputs.factor_spreads[comm][comp] = pair.spread
             told = [pair for pair in pairs if pair.comp_slowdown is not None]
             if (pair := closest(told, size)) and pair.comp_slowdown is not None:
@@ -276,8 +283,8 @@ def predict_one(book: Book, base: Row, question: Question) -> Prediction:
     row, steps = inputs.row, inputs.row.own.steps
     collectives = [bool(row.works[step.work].collective) for step in steps]
     free = [0.0 if no else ms for no, ms in zip(collectives, inputs.alone_ms, strict=True)]
-    computation = inputs.total(free, even(row), gate=False)
-    unslowed = inputs.total(slowdown=even(row), gate=False)
+    computation = inputs.total(free, even(row), passing(row))
+    unslowed = inputs.total(None, even(row), passing(row))
     total = inputs.total()
     doublings = math.log2(max(1.0, row.hosts / base.hosts))
     a_ms, b = _scale()

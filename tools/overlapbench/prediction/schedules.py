@@ -16,7 +16,6 @@ from overlapbench.reading.source import decode_json, load
 
 VERSION = 1
 _BY_COPY = ("copy", "nccl_ce")  # transports that move data by copy engine
-_ADDS = ("AllReduce", "ReduceScatter")
 
 
 @dataclass(frozen=True)
@@ -104,10 +103,9 @@ class Row:
         shares = [s.share for run in self.runs for s in run.steps if s.work == work]
         return self.works[work].wire_bytes * max(shares)
 
-    def needs_sms(self, work: Work) -> bool:
-        """Whether a communication or copy needs SMs; copy engines need none, but their sums do."""
-        by_engine = work.kind == "MEM" or self.transport in _BY_COPY
-        return not work.computes and (not by_engine or work.collective in _ADDS)
+    def by_kernel(self, work: Work) -> bool:
+        """Whether a communication runs on SMs. Where copy engines move the data, only sums do."""
+        return self.backend != "host" and work.kind == "COMM" and self.transport not in _BY_COPY
 
 
 def read_rows(arguments: Sequence[str]) -> list[Row]:
