@@ -14,9 +14,9 @@
 // them. Their results are the same bit for bit, wherever the arithmetic allows it.
 //
 // The bound counts each part of a work as its share of the time that its lane takes alone
-// (fixtures/benchmark.h). It therefore includes the chunking cost: the extra time of the computation's chunks alone over the
-// plain form's computation. Interference is T - bound: the slowdown of the sides beside each other,
-// and the cost of starting and synchronizing steps.
+// (fixtures/benchmark.h). It therefore includes the chunking cost: the extra time of the
+// computation's chunks alone over the plain form's computation. Interference is T - bound: the
+// slowdown of the sides beside each other, and the cost of starting and synchronizing steps.
 //
 // The classical estimate ignores both. Computation that runs beside communication hides it: total =
 // computation + max(0, communication - overlappable), and the efficiency is min(communication,

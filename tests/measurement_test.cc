@@ -293,8 +293,7 @@ TEST_F(MeasurementTest, OneLaneIsItsOwnBound) {
   const std::size_t lane = run.schedule.AddLane({"lane"});
   run.schedule.Add(lane, AddWork("a", a_));
   run.schedule.Add(lane, AddWork("b", b_));
-  const Measurement& measurement =
-      Measure(WithSoloRuns(run), {{Took(3), Took(4), Took(5)}});
+  const Measurement& measurement = Measure(WithSoloRuns(run), {{Took(3), Took(4), Took(5)}});
   EXPECT_EQ(measurement.Bound_ms("turn").values(), std::vector<double>{5});
 }
 

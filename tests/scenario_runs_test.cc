@@ -247,15 +247,17 @@ const RunNames kRunNames[] = {
     {"Tp/Block/", ""},     // a run for each step: training_steps_test.cc
     {"Ddp/Buckets/", ""},  // a run for each size of bucket: tensor_test.cc
     {"Fsdp/Prefetch/",
-     "gather forward backward scatter computation communication chunks sequential pattern"},
-    {"Moe/DispatchCombine/",
-     "dense permute dispatch experts combine sum computation communication chunks sequential "
+     "gather forward backward scatter comm alone computation communication chunks sequential "
      "pattern"},
+    {"Moe/DispatchCombine/",
+     "dense permute dispatch experts combine sum comm alone computation communication chunks "
+     "sequential pattern"},
     {"Ddp/Batch/", "multiply sum computation communication chunks sequential pattern"},
     {"Layers/CrossLayer/", "free tied sum computation communication chunks sequential pattern"},
     {"Layers/DoubleBuffer/", "compute sum computation communication chunks sequential pattern"},
     {"MixedPrecision/",
-     "forward backward update convert computation communication chunks sequential pattern"},
+     "forward backward update convert master alone computation communication chunks sequential "
+     "pattern"},
     {"Prefetch/", "make copy compute computation communication chunks sequential pattern"},
     {"Pp/", ""},  // that depend on the ranks: pipeline_test.cc
     {"Lab/Link/", "*"},
@@ -281,7 +283,9 @@ std::string ExpectedRuns(const RunNames& names, const std::string& row) {
   if (has("/tie:host")) runs.insert(runs.rfind(' ') + 1, "by events ");
   if (has("/independent:0/")) runs.erase(0, std::string("free ").size());
   if (has("/batch:grouped")) runs.replace(runs.find(" sum "), 5, " sum together ");
-  if (has("/batch:coalesced")) runs.replace(runs.find(" sum "), 5, " pack sum packed unpack ");
+  if (has("/batch:coalesced"))
+    runs.replace(runs.find(" sum "), 5, " pack sum packed unpack comm alone ");
+  if (has("conversion:exposed")) runs.replace(runs.find("master"), 6, "comp");
   if (has("gelu:epilogue")) runs = "MlpKernel " + runs;
   if (has("call:graph") && row.starts_with("Mlp/")) runs = "MlpLoop " + runs;
   return runs;
