@@ -174,9 +174,9 @@ class Experts : public ExpertWork {
     for (const auto& pieces : pieces_) {
       for (const auto& [first, rows, expert] : pieces) result()->PoisonRows(stream, first, rows);
     }
-    ExpectProducts();
     if (layer_.in_one_call && groups_ == nullptr)
       groups_ = MakeProductGroups(machine_, stream, width(), width(), Groups());
+    ExpectProducts();
   }
   // Checks the rows that have results.
   Verdict Verify(Stream& stream) override {
@@ -229,15 +229,16 @@ class Experts : public ExpertWork {
           }
           return sum;
         },
-        [sent = layer_.sent, received = layer_.received, products = products_] {
-          return products->error().And(WorseOf(sent->error(), received->error()).AsTerm());
+        [sent = layer_.sent, received = layer_.received, products = products_, groups = groups_] {
+          const RoundingError own = groups == nullptr ? products->error() : groups->error();
+          return own.And(WorseOf(sent->error(), received->error()).AsTerm());
         });
   }
 
   Table<std::int32_t> padding_;
   std::shared_ptr<Products> products_;
   std::map<long, std::unique_ptr<Product>> product_of_rows_;
-  std::unique_ptr<ProductGroups> groups_;            // by micro-batch
+  std::shared_ptr<ProductGroups> groups_;            // by micro-batch
   std::vector<std::vector<Routing::Piece>> pieces_;  // by micro-batch
 };
 

@@ -93,6 +93,9 @@ class HostGroups : public ProductGroups {
       }
     });
   }
+  [[nodiscard]] RoundingError error() const override {
+    return ErrorOfSum(k_).Stored(Element::kFloat32);
+  }
 
  private:
   int blocks_;
@@ -263,11 +266,10 @@ std::shared_ptr<Products> MakeProducts(const Machine& machine) {
 }
 
 std::unique_ptr<ProductGroups> MakeProductGroups(const Machine& machine, Stream& stream, long n,
-                                                 long k, std::vector<ProductGroup> groups) {
+                                                 long k, const std::vector<ProductGroup>& groups) {
   if (machine.device.backend() == Backend::kHost)
-    return std::make_unique<HostGroups>(machine.device.info().multiprocessors, n, k,
-                                        std::move(groups));
-  return MakeCublasGroups(machine, stream, n, k, std::move(groups));
+    return std::make_unique<HostGroups>(machine.device.info().multiprocessors, n, k, groups);
+  return MakeCublasGroups(machine, stream, n, k, groups);
 }
 
 std::size_t ProductWorkspaceBytes(const Device& device) {

@@ -12,7 +12,7 @@ std::shared_ptr<Products> MakeCublasProducts(const Machine& /*machine*/, Element
 
 std::unique_ptr<ProductGroups> MakeCublasGroups(const Machine& /*machine*/, Stream& /*stream*/,
                                                 long /*n*/, long /*k*/,
-                                                std::vector<ProductGroup> /*groups*/) {
+                                                const std::vector<ProductGroup>& /*groups*/) {
   throw Error("this build has no cuBLAS");
 }
 

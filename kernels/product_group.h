@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "workload/rounding_error.h"
 #include "workload/workload.h"
 
 namespace overlapbench {
@@ -27,13 +28,15 @@ class ProductGroups {
  public:
   virtual ~ProductGroups() = default;
   virtual void Enqueue(Stream& stream, std::size_t group) const = 0;
+  // Of the results, for exact inputs.
+  [[nodiscard]] virtual RoundingError error() const = 0;
 };
 
 // Of LayerElement(machine.device), row-major; W is k×n. Copies pointers to the device on `stream`.
 // Throws Error where cuBLAS is missing or has no grouped product.
 std::unique_ptr<ProductGroups> MakeProductGroups(const Machine& machine, Stream& stream, long n,
-                                                 long k, std::vector<ProductGroup> groups);
+                                                 long k, const std::vector<ProductGroup>& groups);
 std::unique_ptr<ProductGroups> MakeCublasGroups(const Machine& machine, Stream& stream, long n,
-                                                long k, std::vector<ProductGroup> groups);
+                                                long k, const std::vector<ProductGroup>& groups);
 
 }  // namespace overlapbench

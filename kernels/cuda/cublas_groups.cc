@@ -49,7 +49,7 @@ void ThrowIfCublasFailed(cublasStatus_t code, const char* call) {
 class CublasGroups : public ProductGroups {
  public:
   CublasGroups(const Machine& machine, Stream& stream, long n, long k,
-               std::vector<ProductGroup> groups)
+               const std::vector<ProductGroup>& groups)
       : n_(static_cast<int>(n)),
         k_(static_cast<int>(k)),
         workspace_(machine.device.Allocate(kProductWorkspaceBytes, MemoryKind::kDevice)) {
@@ -69,7 +69,7 @@ class CublasGroups : public ProductGroups {
       if (count == 0) continue;
       const std::size_t bytes = made.pointers.size() * sizeof(const void*);
       made.on_device = machine.device.Allocate(bytes, MemoryKind::kDevice);
-      stream.Copy(made.on_device.data(), made.pointers.data(), bytes);
+      stream.Copy(made.on_device.data(), static_cast<const void*>(made.pointers.data()), bytes);
     }
   }
 
@@ -99,6 +99,9 @@ class CublasGroups : public ProductGroups {
             static_cast<int>(count), one_each.data(), CUBLAS_COMPUTE_32F),
         "cublasGemmGroupedBatchedEx");
   }
+  [[nodiscard]] RoundingError error() const override {
+    return ErrorOfSum(k_, Adder::kTensorCores).Stored(Element::kBfloat16);
+  }
 
  private:
   struct Destroy {
@@ -120,8 +123,8 @@ class CublasGroups : public ProductGroups {
 }  // namespace
 
 std::unique_ptr<ProductGroups> MakeCublasGroups(const Machine& machine, Stream& stream, long n,
-                                                long k, std::vector<ProductGroup> groups) {
-  return std::make_unique<CublasGroups>(machine, stream, n, k, std::move(groups));
+                                                long k, const std::vector<ProductGroup>& groups) {
+  return std::make_unique<CublasGroups>(machine, stream, n, k, groups);
 }
 
 }  // namespace overlapbench

@@ -213,13 +213,13 @@ def test_a_layer_is_compared_with_the_suites_fastest_and_problems_are_told() -> 
     (case, *_) = plan_layers(["llama8b"], [256], TRANSPORTS)
     outcomes: dict[str, ob.Row | str] = {
         "suite nccl": row("Tp/ColumnParallel", 0.3, chunks=1.0, sequential_ms=0.25),
-        "suite copy": row("Tp/ColumnParallel", 0.2, chunks=4.0, sequential_ms=0.25),
+        "suite copy": row("Tp/ColumnParallel", 0.2, chunks=4.0, direct=1.0, sequential_ms=0.25),
         "sequence": row("Comm/ColumnParallel", 1, ob.State.ERROR, "wrong result"),
         "fused": row("Comm/ColumnParallel", 0.25),
     }
     assert list(lines_of(case, outcomes))[1:] == [
         "  suite nccl         0.3000 ms ±0.0030, 1 chunks, 0.2500 ms without",
-        "  suite copy         0.2000 ms ±0.0020, 4 chunks, 0.2500 ms without",
+        "  suite copy         0.2000 ms ±0.0020, 4 chunks directly, 0.2500 ms without",
         "  sequence        error: wrong result",
         "  fused              0.2500 ms ±0.0025, 1.25 (1.23 to 1.28) of the suite's",
     ]

@@ -50,7 +50,8 @@ def _figures(name: str, good: Mapping[str, Row], fastest: Row | None) -> Iterato
     yield f"{row.time_ms:9.4f} ms ±{(high - low) / 2:.4f}"
     if name.startswith(SUITE):
         if "chunks" in row.counters:
-            yield f"{row.counters['chunks']:.0f} chunks"
+            directly = " directly" if row.counters.get("direct") else ""
+            yield f"{row.counters['chunks']:.0f} chunks{directly}"
             yield f"{row.counters['sequential_ms']:.4f} ms without"
         elif "exposed_comm_ms" in row.counters:
             yield _adds(row.time_ms, row.time_ms - row.counters["exposed_comm_ms"])
