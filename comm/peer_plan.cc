@@ -1,6 +1,7 @@
 #include "comm/peer_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace overlapbench {
 namespace {
@@ -11,6 +12,50 @@ Move Cut(Move move, const Range& range) {
     for (Place& place : *places) place.first += range.first;
   move.count = std::min(range.end, move.count) - range.first;
   return move;
+}
+
+// Part `index` of `count` of a range, in whole words. Parts differ by at most one word.
+Range PartOf(const Range& range, long word, long index, long count) {
+  const long words = (range.end - range.first) / word;
+  return {range.first + words * index / count * word,
+          range.first + words * (index + 1) / count * word};
+}
+
+// A chain of so many phases takes phases - 1 pieces longer than one copy of everything. Each piece
+// costs a meeting and the start of its copy, 12 us on four H200, in which an engine copies 4 MiB.
+// The sum of both is least where they are equal.
+std::vector<Range> EqualPieces(const Range& all, const PeerProblem& problem, int phases) {
+  constexpr double kMeetingBytes = 4 << 20;
+  constexpr double kMostPieces = 64;
+  const double bytes = static_cast<double>(all.end / problem.word * kPlanWordBytes);
+  const auto count = static_cast<long>(
+      std::clamp(std::sqrt((phases - 1) * bytes / kMeetingBytes), 1.0, kMostPieces));
+  std::vector<Range> pieces;
+  for (long i = 0; i < count; ++i) pieces.push_back(PartOf(all, problem.word, i, count));
+  return pieces;
+}
+
+// Of a sum, the last piece's addition has no copy beside it, so that piece should be short. Each
+// piece costs a meeting and the start of its copies, which takes longer the more ranks there are,
+// so there should be few. Therefore each piece is as short as it can be: its copy takes as long as
+// the sum of the piece before. A rank receives ranks - 1 parts and adds ranks of them, writing one;
+// a kernel of 16 SMs moves bytes six times as fast as the link. The last piece's sum takes as long
+// as a meeting with its copies.
+std::vector<Range> ShrinkingPieces(const Range& all, const PeerProblem& problem) {
+  constexpr double kSpeedOfSums = 6;
+  constexpr long kLastSumBytes = 128L << 20;
+  const int ranks = problem.ranks;
+  const double rest_share = (ranks + 1.0) / (ranks - 1) / kSpeedOfSums;
+  std::vector<Range> pieces;
+  Range rest = all;
+  const auto rest_words = [&] { return (rest.end - rest.first) / problem.word; };
+  while (rest_words() * kPlanWordBytes * (ranks + 1) >= kLastSumBytes) {
+    const auto words = static_cast<long>((1 - rest_share) * static_cast<double>(rest_words()));
+    pieces.push_back({rest.first, rest.first + words * problem.word});
+    rest.first = pieces.back().end;
+  }
+  pieces.push_back(rest);
+  return pieces;
 }
 
 // The parts of a plan, seen from one rank.
@@ -319,25 +364,26 @@ std::vector<MovePhase> PeerPlan(const PeerProblem& problem, Direction direction,
   return Planner(problem, direction, rank).Plan();
 }
 
-Range PartOf(const Range& range, long word, long index, long count) {
-  const long words = (range.end - range.first) / word;
-  return {range.first + words * index / count * word,
-          range.first + words * (index + 1) / count * word};
-}
-
-std::vector<MovePhase> InSteps(const std::vector<MovePhase>& phases, const Range& range, long word,
-                               int pieces) {
-  const PlanSteps steps{static_cast<int>(phases.size()), pieces};
+std::vector<MovePhase> InSteps(const std::vector<MovePhase>& phases,
+                               const std::vector<Range>& pieces) {
+  const PlanSteps steps{static_cast<int>(phases.size()), static_cast<int>(pieces.size())};
   std::vector<MovePhase> in_steps(steps.count());
   for (int step = 0; step < steps.count(); ++step) {
     for (int phase = steps.first_phase(step); phase < steps.end_phase(step); ++phase) {
       for (const Move& move : phases[phase]) {
-        Move cut = Cut(move, PartOf(range, word, step - phase, pieces));
+        Move cut = Cut(move, pieces[step - phase]);
         if (cut.count > 0) in_steps[step].push_back(std::move(cut));
       }
     }
   }
   return in_steps;
+}
+
+std::vector<Range> PiecesByCopy(const PeerProblem& problem, int phases) {
+  const Range all{0, MoveCount(problem, Direction::kStore)};
+  if (phases == 1) return {all};
+  return Adds(problem.operation) ? ShrinkingPieces(all, problem)
+                                 : EqualPieces(all, problem, phases);
 }
 
 std::vector<MovePhase> MovesToPeers(std::vector<MovePhase> phases, int rank) {

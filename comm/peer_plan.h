@@ -64,6 +64,8 @@ struct Move {
 
 using MovePhase = std::vector<Move>;
 
+constexpr long kPlanWordBytes = 16;
+
 struct PeerProblem {
   Operation operation = Operation::kAllGather;
   int ranks = 1;
@@ -75,7 +77,8 @@ struct PeerProblem {
   int root = 0;
   int shift = 1;           // of the ring
   bool own_stays = false;  // for an all-to-all: a rank's own segment stays in place
-  long word = 1;           // elements that no move divides; a segment has a whole number of words
+  // Elements of a word of kPlanWordBytes, which no move divides. A segment has whole words.
+  long word = 1;
 };
 
 // The phases of `rank`. All ranks have the same number of them. An empty phase only waits.
@@ -101,12 +104,12 @@ struct Range {
   long first = 0;
   long end = 0;
 };
-// Part `index` of `count` of a range, in whole words. Parts differ by at most one word.
-Range PartOf(const Range& range, long word, long index, long count);
+// The plan in pieces, which are ranges of every move, with a phase for each step.
+std::vector<MovePhase> InSteps(const std::vector<MovePhase>& phases,
+                               const std::vector<Range>& pieces);
 
-// This range of every move, in pieces, with a phase for each step.
-std::vector<MovePhase> InSteps(const std::vector<MovePhase>& phases, const Range& range, long word,
-                               int pieces);
+// The pieces in which copy engines carry out a kStore plan of so many phases.
+std::vector<Range> PiecesByCopy(const PeerProblem& problem, int phases);
 
 // Reduces a kStore plan to its copies to other ranks, without sums and copies within the rank. A
 // sum is copied from the rank's own buffer for it. Keeps all phases, even empty ones.

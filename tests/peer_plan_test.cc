@@ -137,11 +137,22 @@ std::vector<std::vector<MovePhase>> PlansOf(const PeerProblem& problem, Directio
   return plans;
 }
 
-// The same for a range of them, carried out in pieces.
+// Pieces of different lengths, in whole words; some are empty if there are few elements.
+std::vector<Range> UnequalPieces(const PeerProblem& problem, Direction direction, long count) {
+  const long words = MoveCount(problem, direction) / problem.word;
+  std::vector<Range> pieces;
+  for (long i = 0; i < count; ++i) {
+    pieces.push_back({words * i * i / (count * count) * problem.word,
+                      words * (i + 1) * (i + 1) / (count * count) * problem.word});
+  }
+  return pieces;
+}
+
+// The plans of all ranks, carried out in pieces.
 std::vector<std::vector<MovePhase>> StepsOf(const PeerProblem& problem, Direction direction,
-                                            const Range& range, int pieces) {
+                                            long pieces) {
   auto plans = PlansOf(problem, direction);
-  for (auto& plan : plans) plan = InSteps(plan, range, problem.word, pieces);
+  for (auto& plan : plans) plan = InSteps(plan, UnequalPieces(problem, direction, pieces));
   return plans;
 }
 
@@ -207,25 +218,20 @@ std::string NameOf(const testing::TestParamInfo<Case>& info) {
 class PeerPlanTest : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(All, PeerPlanTest, testing::ValuesIn(Cases()), NameOf);
 
-// Carried out as a whole and in pieces, in one range or in two after each other. The ranks of a
-// step come one after the other here, first to last and then last to first: a plan that depends on
-// their order within a step fails in one of the two.
+// Carried out as a whole and in pieces. The ranks of a step come one after the other here, first to
+// last and then last to first: a plan that depends on their order within a step fails in one of the
+// two.
 TEST_P(PeerPlanTest, GivesEveryRankTheResultOfTheOperation) {
   const auto& [problem, direction] = GetParam();
-  const Range all{0, MoveCount(problem, direction)};
   std::vector<int> order(problem.ranks);
   std::iota(order.begin(), order.end(), 0);
-  for (int turn = 0; turn < 4; ++turn) {
+  for (const long pieces : {1, 1, 2, 4, 4}) {
+    const auto plans = StepsOf(problem, direction, pieces);
     Node node(problem);
     Fill(node, problem);
-    const int lanes = 1 + turn / 2;
-    for (int lane = 0; lane < lanes; ++lane) {
-      const auto plans =
-          StepsOf(problem, direction, PartOf(all, problem.word, lane, lanes), 1 + turn);
-      for (std::size_t step = 0; step < plans[0].size(); ++step) {
-        for (const int rank : order)
-          for (const Move& move : plans[rank].at(step)) node.CarryOut(move);
-      }
+    for (std::size_t step = 0; step < plans[0].size(); ++step) {
+      for (const int rank : order)
+        for (const Move& move : plans[rank].at(step)) node.CarryOut(move);
     }
     ExpectResult(node, problem);
     std::ranges::reverse(order);
@@ -236,9 +242,8 @@ TEST_P(PeerPlanTest, GivesEveryRankTheResultOfTheOperation) {
 // writes, and no two may write to one place.
 TEST_P(PeerPlanTest, ReadsNothingThatTheSameStepWrites) {
   const auto& [problem, direction] = GetParam();
-  const Range all{0, MoveCount(problem, direction)};
-  for (const int pieces : {1, 3}) {
-    const auto plans = StepsOf(problem, direction, all, pieces);
+  for (const long pieces : {1, 3}) {
+    const auto plans = StepsOf(problem, direction, pieces);
     for (std::size_t step = 0; step < plans[0].size(); ++step) {
       std::map<const long*, std::pair<const Move*, long>> writers;
       Node node(problem);
@@ -466,6 +471,31 @@ TEST(PeerPlan, TakesEachByteOfABroadcastFromTheRootOnce) {
     }
     EXPECT_EQ(taken, problem.ranks > 1 ? problem.ranks * problem.segment : 0)
         << problem.ranks << " ranks, direction " << static_cast<int>(direction);
+  }
+}
+
+// They follow each other in whole words and cover every move. Those of a sum shrink.
+TEST(PeerPlan, CopiesInPiecesThatCoverEverything) {
+  for (const int ranks : {2, 3, 4, 5, 6, 7, 8}) {
+    for (const long segment : {4L, (1L << 26) + 4}) {
+      for (const Operation operation :
+           {Operation::kAllReduce, Operation::kReduceScatter, Operation::kBroadcast}) {
+        const PeerProblem problem{operation, ranks, segment, false, 0, 1, false, 4};
+        const auto phases = static_cast<int>(PeerPlan(problem, Direction::kStore, 0).size());
+        const auto pieces = PiecesByCopy(problem, phases);
+        EXPECT_EQ(pieces.size() > 1, segment > 4 && phases > 1);
+        long end = 0;
+        for (const Range& piece : pieces) {
+          EXPECT_EQ(piece.first, end);
+          EXPECT_EQ(piece.end % problem.word, 0);
+          EXPECT_GT(piece.end, piece.first);
+          end = piece.end;
+        }
+        EXPECT_EQ(end, MoveCount(problem, Direction::kStore));
+        EXPECT_TRUE(operation == Operation::kBroadcast ||
+                    pieces.back().end - pieces.back().first <= pieces[0].end);
+      }
+    }
   }
 }
 

@@ -3,13 +3,10 @@
 // Engine copies are ordinary copies in a stream. Streams of different ranks meet by writing a word
 // to the peer's board and waiting for the peer's (comm/cuda/peer_board.h).
 //
-// A plan of several phases is carried out in pieces (InSteps in comm/peer_plan.h): while the
-// engines copy one piece, a kernel adds all arrivals of the one before. Before each step all ranks
-// meet, though not every step needs it. An engine copies to one peer after the other, and ranks
-// that drifted apart would send to one peer at the same time and to another not at all.
-//
-// Half of each move is carried out by another lane, with streams of its own, so that the engines
-// have work while one lane is in a meeting.
+// A plan of several phases is carried out in pieces (comm/peer_plan.h): while the engines copy one
+// piece, a kernel adds all arrivals of the one before. All ranks meet before each step, though not
+// every step needs it. An engine copies to one peer after the other, and ranks that drifted apart
+// would send to one peer at the same time and to another not at all.
 
 #include <cudaTypedefs.h>
 #include <cuda_runtime.h>
@@ -17,8 +14,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "comm/cuda/peer_communicator.h"
@@ -29,14 +26,13 @@
 namespace overlapbench {
 namespace {
 
-constexpr int kMostLanes = 2;
-
-// Signals between the streams of different ranks. Each has a channel: a lane of collectives, or one
-// of two for sends.
+// Signals between the streams of different ranks. Each has a channel: one for collectives, and two
+// for sends.
 class StreamSignals {
  public:
-  static constexpr std::size_t kMayWrite = kMostLanes;
-  static constexpr std::size_t kHasWritten = kMayWrite + 1;
+  static constexpr std::size_t kMeets = 0;
+  static constexpr std::size_t kMayWrite = 1;
+  static constexpr std::size_t kHasWritten = 2;
 
   StreamSignals(const PeerBoard& board, int rank, int ranks)
       : board_(board),
@@ -74,14 +70,14 @@ class StreamSignals {
                                  static_cast<unsigned>(operations.size()), operations.data(), 0),
         "cuStreamBatchMemOp");
   }
-  // The streams of this lane meet on all ranks.
-  void Meet(Stream& stream, std::size_t lane) {
-    const std::uint32_t meeting = ++meetings_.at(lane);
+  // The streams of all ranks meet.
+  void Meet(Stream& stream) {
+    ++meetings_;
     std::vector<Operation> operations;
     for (int peer = 0; peer < ranks_; ++peer)
-      if (peer != rank_) operations.push_back(Give(peer, lane, meeting));
+      if (peer != rank_) operations.push_back(Give(peer, kMeets, meetings_));
     for (int peer = 0; peer < ranks_; ++peer)
-      if (peer != rank_) operations.push_back(Await(peer, lane, meeting));
+      if (peer != rank_) operations.push_back(Await(peer, kMeets, meetings_));
     Enqueue(stream, std::move(operations));
   }
 
@@ -90,7 +86,7 @@ class StreamSignals {
   int rank_;
   int ranks_;
   PFN_cuStreamBatchMemOp_v11070 batch_memory_operations_;
-  std::array<std::uint32_t, kMostLanes> meetings_{};
+  std::uint32_t meetings_ = 0;
 };
 
 // Whether what `enqueue` enqueues finishes on all ranks while the SMs of all GPUs are held. Called
@@ -117,8 +113,7 @@ class CopyEngines : public PeerCommunicator {
   CopyEngines(const Machine& machine, int sms, std::shared_ptr<PeerMemory> memory)
       : PeerCommunicator(machine, std::move(memory), false),
         sms_(sms),
-        signals_(board(), rank(), size()),
-        forked_(machine.device.CreateEvent({.timed = false})) {}
+        signals_(board(), rank(), size()) {}
 
   void Enqueue(Stream& stream, const CollectiveCall& call) override {
     if (!IsPointToPoint(call.operation)) return PeerCommunicator::Enqueue(stream, call);
@@ -135,7 +130,7 @@ class CopyEngines : public PeerCommunicator {
     const auto enqueue = [&](Stream& stream) {
       if (call.count == 0) return;
       if (IsPointToPoint(call.operation)) return Enqueue(stream, call);
-      ExecuteInOneLane(stream, WithAddresses(call, MovesToPeers(PhasesOf(call), rank())));
+      ExecuteSteps(stream, WithAddresses(call, MovesToPeers(PhasesOf(call), rank())));
     };
     if (TakesNoSms(machine().device, machine().ranks, enqueue)) return proven;
     return {{},
@@ -149,24 +144,8 @@ class CopyEngines : public PeerCommunicator {
   }
   void Execute(Stream& stream, const CollectiveCall& call) override {
     const std::vector<MovePhase> phases = PhasesOf(call);
-    const PeerProblem problem = ProblemOf(call);
-    const Range all{0, MoveCount(problem, Direction::kStore)};
-    const int pieces = PiecesOf(problem, static_cast<int>(phases.size()), call.element);
-    const auto part = [&](int index, int count) {
-      return WithAddresses(
-          call, InSteps(phases, PartOf(all, problem.word, index, count), problem.word, pieces));
-    };
-    if (pieces == 1) return ExecuteInOneLane(stream, part(0, 1));
-    Lanes& lanes = LanesFor(stream);
-    stream.Record(*forked_);
-    lanes[1].out->Wait(*forked_);
-    const std::array plans = {part(0, kMostLanes), part(1, kMostLanes)};
-    for (std::size_t step = 0; step <= plans[0].phases.size(); ++step) {
-      EnqueueStep(stream, lanes[0], 0, plans[0], step);
-      EnqueueStep(*lanes[1].out, lanes[1], 1, plans[1], step);
-    }
-    lanes[1].out->Record(*lanes[1].done);
-    stream.Wait(*lanes[1].done);
+    const auto pieces = PiecesByCopy(ProblemOf(call), static_cast<int>(phases.size()));
+    ExecuteSteps(stream, WithAddresses(call, InSteps(phases, pieces)));
   }
 
  private:
@@ -191,84 +170,79 @@ class CopyEngines : public PeerCommunicator {
 
   // ---- Collectives
 
-  // A lane meets the other ranks and copies to them by copy engine in one stream: the call's, or
-  // `out`. Meanwhile it adds and copies within this GPU, which takes SMs, in `here`.
-  struct Lane {
-    std::unique_ptr<Stream> out;
-    std::unique_ptr<Stream> here;
-    std::unique_ptr<Event> met;
+  // The call's stream meets the other ranks and copies to them by copy engine. Meanwhile `here`
+  // adds and copies within this GPU, which takes SMs. With two ranks, no copies compete for a link,
+  // so `onward` copies sums to the peer while the next piece is on its way.
+  struct Side {
+    std::unique_ptr<Stream> stream;
     std::unique_ptr<Event> done;
+    bool is_used = false;  // by this call
   };
-  using Lanes = std::array<Lane, kMostLanes>;
+  struct Sides {
+    Side here;
+    Side onward;
+    std::unique_ptr<Event> met;
+  };
 
-  // The lanes with `stream`'s priority: their sums need SMs as its kernels do.
-  Lanes& LanesFor(Stream& stream) {
+  // Those with `stream`'s priority: sums need SMs as its kernels do.
+  Sides& SidesOf(Stream& stream) {
     Device& device = machine().device;
     const int priority = device.PriorityOf(stream);
-    const auto [found, is_new] = lanes_.try_emplace(priority);
+    const auto [found, is_new] = sides_.try_emplace(priority);
     if (is_new) {
-      for (Lane& lane : found->second)
-        lane = {device.CreateStream({.priority = priority}),
-                device.CreateStream({.priority = priority}), device.CreateEvent({.timed = false}),
-                device.CreateEvent({.timed = false})};
+      for (Side* side : {&found->second.here, &found->second.onward})
+        *side = {device.CreateStream({.priority = priority}), device.CreateEvent({.timed = false})};
+      found->second.met = device.CreateEvent({.timed = false});
     }
     return found->second;
   }
 
-  // How many pieces each lane makes of its half of the moves. The first phase of the first piece
-  // and the last phase of the last have nothing beside them, so with n pieces of a transfer that
-  // takes the time t, (phases - 1) * t / n is lost. Each piece costs a meeting and the start of its
-  // copies, about 10 us, in which engines copy 4 MiB. The sum of both is least where they are
-  // equal.
-  static int PiecesOf(const PeerProblem& problem, int phases, Element element) {
-    constexpr double kMeetingBytes = 4 << 20;
-    constexpr double kMostPieces = 64;
-    const int moves = Adds(problem.operation) ? problem.ranks - 1 : 1;  // of a phase, to peers
-    const double bytes = static_cast<double>(MoveCount(problem, Direction::kStore)) * moves *
-                         static_cast<double>(SizeOf(element));
-    return static_cast<int>(
-        std::clamp(std::sqrt((phases - 1) * bytes / kMeetingBytes), 1.0, kMostPieces));
+  void ExecuteSteps(Stream& stream, const AddressedPlan& plan) {
+    Sides& sides = SidesOf(stream);
+    for (const auto& step : plan.phases) {
+      signals_.Meet(stream);
+      EnqueueStep(stream, sides, step, plan.element);
+    }
+    for (Side* side : {&sides.here, &sides.onward}) {
+      if (!std::exchange(side->is_used, false)) continue;
+      side->stream->Record(*side->done);
+      stream.Wait(*side->done);
+    }
+    signals_.Meet(stream);
   }
 
-  void ExecuteInOneLane(Stream& stream, const AddressedPlan& plan) {
-    Lane& lane = LanesFor(stream)[0];
-    for (std::size_t step = 0; step <= plan.phases.size(); ++step)
-      EnqueueStep(stream, lane, 0, plan, step);
-  }
-
-  // A step, or after the last one only the meeting.
-  void EnqueueStep(Stream& stream, Lane& lane, std::size_t number, const AddressedPlan& plan,
-                   std::size_t step) {
-    signals_.Meet(stream, number);
-    if (step == plan.phases.size()) return;
+  void EnqueueStep(Stream& stream, Sides& sides, const std::vector<AddressedMove>& moves,
+                   Element element) {
     std::vector<CopyPiece> within;
     std::vector<CopyPiece> to_peers;
     std::vector<CopyPiece> sums_to_peers;
     std::vector<AddressedMove> sums;
-    for (AddressedMove move : plan.phases[step]) {
+    for (AddressedMove move : moves) {
       const bool adds = move.sources > 1;
       if (adds) move.from[0] = sums.emplace_back(SumOf(move)).to[0];
       for (int i = 0; i < move.destinations; ++i) {
         if (move.to[i] == move.from[0]) continue;
-        const bool is_within = (move.within >> i & 1U) != 0;
-        (is_within ? within
-         : adds    ? sums_to_peers
-                   : to_peers)
+        auto& to_others = adds ? sums_to_peers : to_peers;
+        ((move.within >> i & 1U) != 0 ? within : to_others)
             .push_back({move.to[i], move.from[0], move.words * kPeerWordBytes});
       }
     }
-    const bool works_here = !sums.empty() || !within.empty();
-    if (works_here) {
-      stream.Record(*lane.met);
-      lane.here->Wait(*lane.met);
+    Side& here = sides.here;
+    if (!sums.empty() || !within.empty()) {
+      stream.Record(*sides.met);
+      here.stream->Wait(*sides.met);
       for (const AddressedMove& sum : sums)
-        EnqueueOwnMoves(*lane.here, sms_, {{{sum}}, sum.words, plan.element, false});
-      EnqueueEngineCopies(*lane.here, within);
-      lane.here->Record(*lane.done);
+        EnqueueOwnMoves(*here.stream, sms_, {{{sum}}, sum.words, element, false});
+      EnqueueEngineCopies(*here.stream, within);
+      here.is_used = true;
     }
     EnqueueEngineCopies(stream, to_peers);
-    if (works_here) stream.Wait(*lane.done);
-    EnqueueEngineCopies(stream, sums_to_peers);
+    if (sums_to_peers.empty()) return;
+    sides.onward.is_used = size() == 2;
+    Stream& onward = sides.onward.is_used ? *sides.onward.stream : stream;
+    here.stream->Record(*here.done);
+    onward.Wait(*here.done);
+    EnqueueEngineCopies(onward, sums_to_peers);
   }
 
   // Engines cannot add. A kernel adds into the destination on this GPU, and the sum is then copied
@@ -283,8 +257,7 @@ class CopyEngines : public PeerCommunicator {
 
   int sms_;
   StreamSignals signals_;
-  std::map<int, Lanes> lanes_;  // by priority
-  std::unique_ptr<Event> forked_;
+  std::map<int, Sides> sides_;                    // by priority
   std::array<std::uint32_t, kMostPeers> sent_{};  // so far, by peer
   std::array<std::uint32_t, kMostPeers> received_{};
 };

@@ -30,7 +30,7 @@ namespace overlapbench {
 
 constexpr int kMostPeers = 8;
 constexpr int kMostPeerBlocks = 256;
-constexpr std::size_t kPeerWordBytes = 16;  // the unit that the kernels move
+constexpr std::size_t kPeerWordBytes = kPlanWordBytes;  // the unit that the kernels move
 
 // A Move with addresses instead of places.
 struct AddressedMove {
