@@ -156,7 +156,8 @@ std::string NoTransport(const Machine& machine, const std::vector<Operation>& op
 
 bool MayNeedScratch(const Settings& settings) {
   const TransportRow& row = RowOf(settings);
-  return row.carrier == Carrier::kPeers && row.engine != PeerEngine::kSmLoad;
+  return row.carrier == Carrier::kPeers &&
+         (row.engine == PeerEngine::kCopy || row.engine == PeerEngine::kSmBulk);
 }
 
 bool IsByCopyEngine(const Settings& settings) {

@@ -12,77 +12,97 @@ namespace {
 
 // A build for earlier GPUs leaves this file's device code unused.
 #pragma nv_diag_suppress 177
-// One thread moves, half of the block adds, and all keep other kernels' blocks off the SM.
+// One thread loads, one stores, half of the block adds, and all keep other kernels' blocks off the
+// SM.
 constexpr int kBulkThreads = 1024;
 constexpr int kAdders = 512;
 constexpr int kFirstAdder = kBulkThreads - kAdders;
 constexpr int kBulkWarp = 32;
+constexpr int kLoader = 0;
+constexpr int kStorer = kBulkWarp;  // in a warp of its own
 // Each slot holds one chunk of every source of a move.
 constexpr int kSlots = 12;
 constexpr int kSlotBytes = 16 * 1024;
 constexpr int kSlotWords = kSlotBytes / static_cast<int>(sizeof(uint4));
 constexpr std::size_t kBulkTileBytes = 64 * 1024;
-// Slots being filled, and groups of stores in flight beside the latest. Few are in flight, because
-// SMs that send faster than the link accepts slow each other down.
-constexpr int kMostAhead = 9;
-constexpr int kPending = 2;
-static_assert(kMostAhead + kPending < kSlots);
 
 struct Ring {
   uint4 words[kSlots * kSlotWords];
   Barrier filled[kSlots];
   Barrier added[kSlots];
-
-  __device__ uint4* Slot(std::uint32_t use) { return words + use % kSlots * kSlotWords; }
+  Barrier emptied[kSlots];
 };
 
 struct BulkOptions {
-  int ahead;  // slots being filled
-  bool adds;  // whether any move does
+  int slots;    // of the ring that are used
+  int pending;  // groups of stores in flight beside the latest
+  bool adds;    // whether any move does
 };
 
-// Moves a block's share of a step. Run by one thread. Loads run ahead of stores. `uses`: of slots
-// so far; their remainders give the slot and its barriers' phases.
-__device__ void MoveShare(const PackedMoves& plan, const Share& share, const BulkOptions& options,
-                          Ring& ring, std::uint32_t& uses) {
+// A role's place in the ring: its slot, and the phase of the slot's barriers.
+struct Turn {
+  int slot = 0;
+  std::uint32_t phase = 0;
+
+  __device__ void Next(int slots) {
+    if (++slot < slots) return;
+    slot = 0;
+    phase ^= 1U;
+  }
+};
+
+using BulkCursor = Cursor<kSlotWords>;
+
+// Loads a block's share of a step into the ring.
+__device__ void LoadShare(const PackedMoves& plan, const Share& share, const BulkOptions& options,
+                          Ring& ring, Turn& turn) {
   FenceBulkCopies();
-  Cursor<kSlotWords> load(plan, share);
-  std::uint32_t loaded = uses;
-  const auto fill = [&] {
-    if (!load.Valid()) return;
+  for (BulkCursor load(plan, share); load.Valid(); load.Next(), turn.Next(options.slots)) {
     const AddressedMove& move = load.move();
-    Barrier& filled = ring.filled[loaded % kSlots];
-    filled.Expect(move.sources * load.bytes());
+    const std::uint32_t bytes = load.bytes();
+    uint4* const slot = ring.words + turn.slot * kSlotWords;
+    Barrier& filled = ring.filled[turn.slot];
+    ring.emptied[turn.slot].Wait(turn.phase ^ 1U);
+    filled.Expect(move.sources * bytes);
     for (int source = 0; source < move.sources; ++source)
-      filled.Load(ring.Slot(loaded) + source * load.most_words(),
-                  static_cast<const uint4*>(move.from[source]) + load.first(), load.bytes());
-    ++loaded;
-    load.Next();
-  };
-  for (int i = 0; i < options.ahead; ++i) fill();
+      filled.Load(slot + source * load.most_words(),
+                  static_cast<const uint4*>(move.from[source]) + load.first(), bytes);
+  }
+}
+
+// Stores the first chunk of each slot to all destinations.
+__device__ void StoreShare(const PackedMoves& plan, const Share& share, const BulkOptions& options,
+                           Ring& ring, Turn& turn) {
   Barrier* const ready = options.adds ? ring.added : ring.filled;
-  for (Cursor<kSlotWords> store(plan, share); store.Valid(); store.Next(), ++uses) {
-    ready[uses % kSlots].Wait(uses / kSlots % 2);
+  Turn emptied = turn;
+  int stored = 0;
+  for (BulkCursor store(plan, share); store.Valid(); store.Next(), turn.Next(options.slots)) {
     const AddressedMove& move = store.move();
+    ready[turn.slot].Wait(turn.phase);
     for (int to = 0; to < move.destinations; ++to)
-      BulkStore(static_cast<uint4*>(move.to[to]) + store.first(), ring.Slot(uses), store.bytes());
-    CommitStores<kPending>();
-    fill();
+      BulkStore(static_cast<uint4*>(move.to[to]) + store.first(),
+                ring.words + turn.slot * kSlotWords, store.bytes());
+    CommitStores(options.pending);
+    if (stored++ < options.pending) continue;
+    ring.emptied[emptied.slot].Arrive();
+    emptied.Next(options.slots);
   }
   AwaitStores();
+  for (int left = min(stored, options.pending); left > 0; --left, emptied.Next(options.slots))
+    ring.emptied[emptied.slot].Arrive();
 }
 
 // Replaces each slot's first chunk by the sum of its chunks. Run by all adders, each on its own
 // words. They pass the slots of copies on, too: who skipped them could mistake a barrier's phase.
 template <class Type>
-__device__ void AddShare(const PackedMoves& plan, const Share& share, Ring& ring,
-                         std::uint32_t& uses) {
+__device__ void AddShare(const PackedMoves& plan, const Share& share, const BulkOptions& options,
+                         Ring& ring, Turn& turn) {
   const int thread = static_cast<int>(threadIdx.x);
-  for (Cursor<kSlotWords> sum(plan, share); sum.Valid(); sum.Next(), ++uses) {
-    ring.filled[uses % kSlots].Wait(uses / kSlots % 2);
+  for (BulkCursor sum(plan, share); sum.Valid(); sum.Next(), turn.Next(options.slots)) {
+    ring.filled[turn.slot].Wait(turn.phase);
     const int sources = sum.move().sources;
     const int words = sources > 1 ? sum.words() : 0;
-    uint4* const slot = ring.Slot(uses);
+    uint4* const slot = ring.words + turn.slot * kSlotWords;
     for (int i = thread - kFirstAdder; i < words; i += kAdders) {
       Sum<Type> added(slot[i]);
       for (int source = 1; source < sources; ++source)
@@ -91,7 +111,7 @@ __device__ void AddShare(const PackedMoves& plan, const Share& share, Ring& ring
     }
     FenceSharedWrites();
     __syncwarp();
-    if (thread % kBulkWarp == 0) ring.added[uses % kSlots].Arrive();
+    if (thread % kBulkWarp == 0) ring.added[turn.slot].Arrive();
   }
 }
 
@@ -121,15 +141,17 @@ __global__ __launch_bounds__(kBulkThreads,
   if (thread == 0) {
     for (Barrier& barrier : ring.filled) barrier.Initialize(1);
     for (Barrier& barrier : ring.added) barrier.Initialize(kAdders / kBulkWarp);
+    for (Barrier& barrier : ring.emptied) barrier.Initialize(1);
     FenceSharedWrites();
   }
-  std::uint32_t uses = 0;
+  Turn turn;
 #pragma unroll 1
   for (int step = 0; step < plan.steps.count(); ++step) {
     if (!Meet(meeting, step, step > 0)) return;
     const Share share = ShareOf(plan, step);
-    if (thread == 0) MoveShare(plan, share, options, ring, uses);
-    if (options.adds && thread >= kFirstAdder) AddShare<Type>(plan, share, ring, uses);
+    if (thread == kLoader) LoadShare(plan, share, options, ring, turn);
+    if (thread == kStorer) StoreShare(plan, share, options, ring, turn);
+    if (options.adds && thread >= kFirstAdder) AddShare<Type>(plan, share, options, ring, turn);
   }
   if (Meet(meeting, plan.steps.count(), plan.ends_at_peers)) SayWhereThisRan(meeting);
 #endif
@@ -164,23 +186,29 @@ bool IsWithin(const AddressedMove& move) {
   return move.destinations == 1 && move.within != 0 && move.remote == 0;
 }
 
-// How many slots a block fills ahead. If blocks both read from peers and write to them, their reads
-// share the link with the peers' writes. So many bytes saturate the link, and more would delay the
-// writes: sums of two ranks are fastest with 9 blocks that fill 8 slots each, half of which comes
-// from the peer, 10 that fill 7, or 12 that fill 6.
-int SlotsAhead(const AddressedPlan& plan, int blocks) {
-  constexpr int kBytesOfAllBlocks = 72 * kSlotBytes / 2;
-  int ahead = kMostAhead;
+// How many slots a block uses, which are being filled or emptied. SMs that send faster than the
+// link accepts slow each other down, so the blocks that send keep few stores in flight. If blocks
+// also read from peers, their reads share the link with the peers' writes: so many bytes saturate
+// it, and more would delay the writes. Sums of two ranks are fastest with 9 blocks that fill 8
+// slots each, half of which comes from the peer, 10 that fill 7, or 12 that fill 6.
+BulkOptions OptionsFor(const AddressedPlan& plan, int blocks, bool sends_by_half) {
+  constexpr int kMostPending = 2;
+  constexpr int kReadBytes = 72 * kSlotBytes / 2;
+  constexpr int kSentBytes = 24 * kSlotBytes;
+  const int senders = sends_by_half ? std::max(blocks / 2, 1) : blocks;
+  BulkOptions options{kSlots, std::clamp(kSentBytes / (senders * kSlotBytes) - 1, 0, kMostPending),
+                      false};
   for (const auto& phase : plan.phases) {
     for (const AddressedMove& move : phase) {
+      options.adds |= move.sources > 1;
       const int remote = std::popcount(move.remote);
       const bool is_written_to_peers = std::popcount(move.within) < move.destinations;
       if (remote == 0 || !is_written_to_peers) continue;
-      const int remote_bytes = kSlotBytes * remote / move.sources;
-      ahead = std::clamp(kBytesOfAllBlocks / (blocks * remote_bytes), 1, ahead);
+      const int ahead = std::max(kReadBytes * move.sources / (blocks * kSlotBytes * remote), 1);
+      options.slots = std::min(options.slots, ahead + options.pending + 1);
     }
   }
-  return ahead;
+  return options;
 }
 
 template <class Type>
@@ -207,9 +235,7 @@ void EnqueueBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
   }
   PackedMoves packed = Packed(split, blocks, kBulkTileBytes);
   packed.own_moves = static_cast<int>(own_moves);
-  BulkOptions options{SlotsAhead(split, blocks), false};
-  for (const auto& phase : split.phases)
-    options.adds |= std::ranges::any_of(phase, [](const auto& move) { return move.sources > 1; });
+  const BulkOptions options = OptionsFor(split, blocks, own_moves > 0);
   if (!options.adds) return LaunchBulkMoves<std::int32_t>(stream, blocks, meeting, packed, options);
   ForSummedType(plan.element, [&]<class Type>() {
     LaunchBulkMoves<Type>(stream, blocks, meeting, packed, options);

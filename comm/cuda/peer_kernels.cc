@@ -54,14 +54,10 @@ class LoadKernels : public KernelCommunicator {
 };
 
 // Pushing has the fewest waits: a rank's data is complete once the others arrive at the next
-// meeting. It also uses the link best. A sum in one pass reads the data in place and writes the
-// result wherever it is needed. It spares SMs half of their work and one meeting, so it is faster
-// for sums of medium size.
+// meeting. Sums and broadcasts are carried out in one pass instead: a kernel reads the data in
+// place and writes the result wherever it is needed.
 Direction PushedOrOnePass(const CollectiveCall& call) {
-  constexpr long kLeastPushedSumBytes = 16L << 20;  // of a segment
-  const long bytes = call.segment * static_cast<long>(SizeOf(call.element));
-  const bool is_one_pass = call.operation == Operation::kBroadcast ||
-                           (Adds(call.operation) && bytes < kLeastPushedSumBytes);
+  const bool is_one_pass = call.operation == Operation::kBroadcast || Adds(call.operation);
   return is_one_pass ? Direction::kBoth : Direction::kStore;
 }
 
@@ -85,13 +81,18 @@ class StoreKernels : public KernelCommunicator {
   }
 };
 
+// Long sums are pushed, too: writes use the link better than reads. Bulk copies keep up with it
+// although an SM then moves half as much again.
 class BulkKernels : public KernelCommunicator {
  public:
   using KernelCommunicator::KernelCommunicator;
 
  protected:
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const override {
-    return PushedOrOnePass(call);
+    constexpr long kLeastPushedBytes = 16L << 20;  // of a segment
+    const long bytes = call.segment * static_cast<long>(SizeOf(call.element));
+    return Adds(call.operation) && bytes >= kLeastPushedBytes ? Direction::kStore
+                                                              : PushedOrOnePass(call);
   }
   void Launch(Stream& stream, const PeerMeeting& meetings, const AddressedPlan& plan) override {
     EnqueueBulkMoves(stream, sms(), meetings, plan);
