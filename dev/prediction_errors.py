@@ -102,7 +102,7 @@ def judged(
     if not known:
         return Test(name, limit, None, "no rows")
     errors = [100 * abs(case.error) for case in known]
-    told = f"{len(known)} cases, mean {mean(errors):.1f} %, 90 % within "
+    told = f"{len(known)} cases, mean {mean(errors):.2f} %, 90 % within "
     told += f"{np.quantile(errors, 0.9):.1f} %, most {errors[0]:.1f} %{note}"
     return Test(name, limit, bool(judge(known)), told, known)
 
@@ -173,7 +173,7 @@ def _steps(rows: Sequence[Row]) -> Iterator[Test]:
     for ranks in sorted({row.ranks for row in rows}):
         wanted = [row for row in _of(rows, ranks) if row.is_step]
         cases = [case for case in _at_own_settings(rows, wanted) if case]
-        held = f"; intervals hold in {100 * mean(c.held for c in cases):.0f} %" if cases else ""
+        held = f"; intervals hold in {100 * mean(c.held for c in cases):.1f} %" if cases else ""
         yield judged(f"steps from parts and pairs, {ranks} GPUs", limit, cases, judge, held)
         families = {row.name.family for row in wanted}
         for family in sorted(families):
