@@ -229,7 +229,7 @@ class _Reader:
     def _columns(self, table: str) -> set[str]:
         """Return the columns of a table; none for a view, which could run forever."""
         query = (
-            "SELECT columns.name FROM sqlite_master AS tables, pragma_table_info(?1) AS columns"
-            " WHERE tables.type = 'table' AND tables.name = ?1"
+            "SELECT columns.name FROM sqlite_master AS tables, pragma_table_info(?) AS columns"
+            " WHERE tables.type = 'table' AND tables.name = ?"
         )
-        return {row["name"] for row in self.connection.execute(query, (table,))}
+        return {row["name"] for row in self.connection.execute(query, (table, table))}
