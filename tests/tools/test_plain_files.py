@@ -112,6 +112,11 @@ def test_other_aggregates_are_no_figures() -> None:
         assert run.problems == ["only aggregates are in the file"]
 
 
+def test_a_failed_entry_needs_no_time() -> None:
+    failed = {"name": "BM_A", "run_name": "BM_A", "error_occurred": True, "error_message": "no"}
+    assert read(failed, entry("BM_B")).problems == ["no", ""]
+
+
 @pytest.mark.parametrize("time", [0, 0.0, -1.0, math.nan, math.inf, 1e-320, 10**400])
 def test_a_time_that_is_none_is_its_rows_problem(time: float) -> None:
     run = read(entry("BM_A", time), entry("BM_B"))

@@ -53,10 +53,11 @@ def read_plain(document: Document) -> list[Entry]:
 def _measured(entry: Entry, fields: Fields) -> None:
     """Make an entry a repetition. Several benchmarks may have one name: a place is its number."""
     entry.repetition = fields.index
-    time = _time(fields)
     if failure := fields.failure():
         entry.state, entry.reason = State.ERROR, failure
-    elif SMALLEST <= time <= LARGEST:
+        return
+    time = _time(fields)
+    if SMALLEST <= time <= LARGEST:
         entry.figures = {TIME: time * TO_MS[entry.unit]}
     else:
         told = f"a time of {time:g} {entry.unit} is no measurement"
