@@ -127,9 +127,8 @@ std::string FasterThanAlone(const Series& T, const Series& C, const Series& M,
   const bool is_comp = C.median() >= M.median();
   const double own = (is_comp ? comp_slowdown : comm_slowdown).median();
   return fmt::format(
-      "both together took {:.3f} of the {} alone, whose own time beside the other side is {:.3f} "
-      "of "
-      "that alone: it is faster disturbed, which no overlap explains",
+      "both together took {:.3f} of the {} alone, whose own time beside the other side is "
+      "{:.3f} of that alone: it is faster disturbed, which no overlap explains",
       (T / longer).median(), is_comp ? "computation" : "communication", own);
 }
 
