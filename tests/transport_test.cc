@@ -86,6 +86,9 @@ TEST_F(TransportTest, TakesSettingsUpToTheirLimits) {
       "NCCL rounds the CTAs of an all-to-all to a power of two: comm_ctas must be 1, 2, 4, ...");
   EXPECT_EQ(Refused("nccl_ce", kAllToAll, {{"comm_ctas", "4"}}),
             "comm_ctas is for NCCL only; nccl_ce does not use it");
+  for (const std::string transport : {"nccl", "nccl_ce", "nccl_sym"})
+    EXPECT_EQ(Refused(transport, kAllGather, {{"comm_sms", "8"}}).find("comm_sms is for "), 0U)
+        << transport;
   ExpectCarries("nccl_sym", kAllReduce, {{"comm_ctas", "4"}});
   ExpectCarries("nccl_sym", kAllReduce, {{"bytes", "4096"}});
   EXPECT_EQ(Refused("nccl_sym", kAllReduce, {{"bytes", "6144"}}),
