@@ -172,7 +172,7 @@ Work WorkOf(std::string name, WorkClass work_class, const WorkMemory& memory,
 Work CollectiveOf(std::string name, const std::vector<TensorCall>& calls, const WorkMemory& memory,
                   std::function<std::unique_ptr<Workload>()> make, bool is_result) {
   WorkPlan plan = *WorkOf(std::move(name), WorkClass::kComm, memory, std::move(make), is_result);
-  plan.collective = NameOf(calls.front().operation);
+  if (!calls.empty()) plan.collective = NameOf(calls.front().operation);  // one rank sends nothing
   return std::make_shared<const WorkPlan>(std::move(plan));
 }
 
