@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -125,13 +126,17 @@ int Conclude(const Suite& suite, const SelfTest& self_test) {
   return failed ? kFailed : self_test.passed ? 0 : kNotToBeTrusted;
 }
 
+// Set by ./bench, which reads its findings from the result and then removes it.
+constexpr const char* kTemporaryResult = "OVERLAPBENCH_TEMPORARY_RESULT";
+
 RunReporter::Options ReporterOptions(const Options& options, std::size_t planned) {
   return {options.format,
           {.screen = FindScreen(options.columns, options.colour),
            .unit = {options.time_unit},
            .tabular = options.counters_tabular,
            .planned = static_cast<int>(planned),
-           .repetitions = options.repetitions}};
+           .repetitions = options.repetitions},
+          std::getenv(kTemporaryResult) == nullptr};
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ void RunReporter::ReportRuns(const std::vector<Run>& report) {
     if (console_ != nullptr) console_->Show(row, ++repetition);
   rows_.insert(rows_.end(), rows.begin(), rows.end());
   // Nobody will see the rest, and nothing keeps it.
-  if (file_ != nullptr) return;
+  if (KeepsFile()) return;
   if (ReaderIsGone()) kill(getpid(), Watchdog::kReaderIsGone);
   RequireOutput();
 }
@@ -87,7 +87,7 @@ void RunReporter::Finalize() {
   }
   if (options_.format == ConsoleFormat::kJson) std::cout << text;
   ShowTheEnd();
-  if (console_ != nullptr && file_ != nullptr) std::cout << "\nwritten: " << file_->path() << "\n";
+  if (console_ != nullptr && KeepsFile()) std::cout << "\nwritten: " << file_->path() << "\n";
   RequireOutput();
 }
 
@@ -111,7 +111,7 @@ void RunReporter::Abandon(const std::string& reason) {
   if (!is_root_) return;
   // The file comes first, and waits for nothing that shows.
   if (file_ != nullptr && file_->Abandon(ResultJson::Incomplete(reason)) &&
-      Accepts(STDERR_FILENO)) {
+      KeepsFile() && Accepts(STDERR_FILENO)) {
     std::cerr << fmt::format("overlapbench: kept {} finished rows, marked incomplete: {}\n",
                              kept_rows_.load(), file_->path())
               << std::flush;

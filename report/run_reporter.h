@@ -31,6 +31,7 @@ class RunReporter : public benchmark::BenchmarkReporter {
   struct Options {
     ConsoleFormat format = ConsoleFormat::kText;
     ConsoleOptions console = {};
+    bool keeps_file = true;  // else whoever started the run removes the file: it is not mentioned
   };
   // `file` may be nullptr. `progress`, `finished` and `table` must outlive this.
   RunReporter(Progress& progress, FinishedRows& finished, const CounterTable& table,
@@ -49,6 +50,7 @@ class RunReporter : public benchmark::BenchmarkReporter {
 
  private:
   void ShowTheEnd();
+  [[nodiscard]] bool KeepsFile() const { return file_ != nullptr && options_.keeps_file; }
 
   Progress& progress_;
   FinishedRows& finished_;

@@ -301,8 +301,8 @@ def test_the_tools_find_in_the_files_what_the_row_reports(traced: Traced) -> Non
         told = re.findall(
             r"(?:its trace shows|Also) ([^,]*(?:, on [^,]*)?), (\d+) %", row["reason"]
         )
-        assert [pattern for pattern, _ in told] == [one.name for one in slowest.findings], name
-        shares = [one.pct for one in slowest.findings]
+        assert [pattern for pattern, _ in told] == [one.name for one in slowest.patterns], name
+        shares = [one.pct for one in slowest.patterns]
         assert [float(share) for _, share in told] == pytest.approx(shares, abs=0.51), name
 
 

@@ -163,8 +163,9 @@ ROOMS = {
     "judge": 3,
     "measurement": 3,
     "traces": 3,
+    "findings": 4,
     "prediction": 4,
-    "tune": 4,
+    "tune": 5,
     "view": 5,
     "cli": 6,
 }

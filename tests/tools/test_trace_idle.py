@@ -202,7 +202,7 @@ def test_without_a_common_clock_skew_is_not_told(tmp_path: Path) -> None:
 
 
 def _found(events: list[Json], folder: Path) -> dict[str, float]:
-    return {f.name: f.pct for f in broken_down(events, folder / "trace.json").findings}
+    return {f.name: f.pct for f in broken_down(events, folder / "trace.json").patterns}
 
 
 def test_many_short_kernels(tmp_path: Path) -> None:

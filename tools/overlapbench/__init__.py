@@ -14,6 +14,7 @@ statistics   intervals of figures, estimates of changes, lines, levels: pure fun
 reading      result files: the one reader, names, counters, and other formats
 judge        comparing two sides of runs, the gate, the history
 traces       where the time of a step goes, from a profiler's trace
+findings     what to change, and what it saves, from rows and traces; how settings are made today
 measurement  measures callables as the suite measures its workloads; kernels for PyTorch's tensors;
              the fixture overlap_benchmark
 prediction   what a step would take with other settings, networks and more GPUs

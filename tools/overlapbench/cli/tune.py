@@ -42,7 +42,7 @@ from overlapbench.judge.runner import Runner, parse_command
 from overlapbench.output import ResultError, deliver, require_file
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.tune.machine import COMMAND, Machine
-from overlapbench.tune.report import json_of, text_of
+from overlapbench.tune.report import json_of, report_of
 from overlapbench.tune.space import Wish
 from overlapbench.tune.study import Study, spell_time
 
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     ended = _tune(options, wishes, studies)
     document = json_of(studies, interrupted=not ended)
     files = {options.output: document} if options.output else {}
-    deliver(document.decode() if options.json else text_of(studies), files)
+    deliver(document.decode() if options.json else report_of(studies), files)
     if not ended:
         return INTERRUPTED
     return _UNANSWERED if any(study.problem for study in studies) else _OK

@@ -35,7 +35,7 @@ from overlapbench.traces.intervals import (
     union,
 )
 from overlapbench.traces.model import BUSY, RUNS, Class, Span, Trace, Window, hull
-from overlapbench.traces.patterns import Evidence, Finding, find_patterns
+from overlapbench.traces.patterns import Evidence, Shown, find_patterns
 from overlapbench.traces.rules import by_name
 from overlapbench.traces.windows import choose
 
@@ -80,7 +80,7 @@ class Breakdown:
     overlap_pct: float | None  # None without communication
     named_overlap_pct: float | None
     differences: Sequence[Difference]
-    findings: Sequence[Finding]
+    patterns: Sequence[Shown]
     notes: Sequence[str]
     work_ns: Mapping[tuple[Class, str], int]  # of all spans of a class and name
     waiting: Waiting | None = None  # if collectives of several ranks are known

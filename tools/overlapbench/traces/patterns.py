@@ -33,7 +33,9 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Shown:
+    """A pattern that a window shows."""
+
     name: str
     ns: int
     pct: float
@@ -79,12 +81,12 @@ _STORED = Path(__file__).with_name("patterns.json")
 PATTERNS = [Pattern(**entry) for entry in json.loads(_STORED.read_text(encoding="utf-8"))]
 
 
-def find_patterns(evidence: Evidence) -> list[Finding]:
+def find_patterns(evidence: Evidence) -> list[Shown]:
     """Return the patterns that a window shows, in the order of the table."""
     total = length(evidence.window)
     measured = ((one, _MEASURES[one.name](evidence, one.limit)) for one in PATTERNS)
     return [
-        Finding(pattern.name, ns, pct, pattern.advice)
+        Shown(pattern.name, ns, pct, pattern.advice)
         for pattern, ns in measured
         if (pct := 100 * ns / total) >= pattern.least_pct
     ]

@@ -4,6 +4,5 @@ space    the settings, their values, and the combinations that exist on this mac
 search   the race: which settings are measured next, and which are out. No input or output
 machine  queries the program and measures rows
 study    one pair from its first row to the answer: race, and confirmation in separate processes
-advice   what the settings mean for users of NCCL and cuBLASLt
 report   the printed text and the JSON
 """

@@ -2,13 +2,15 @@
 
 import json
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from overlapbench.tune.advice import Advice, advise, command_of
+from overlapbench.findings.apply import Advice, advise, takes_a_kernel
+from overlapbench.findings.finding import Finding, Saving, text_of
 from overlapbench.tune.search import Estimate
-from overlapbench.tune.space import Point
-from overlapbench.tune.study import Study
+from overlapbench.tune.space import Point, axis_flags
+from overlapbench.tune.study import Gain, Study
 
 SCHEMA = "1"  # of the JSON
 _CONTEXT = (
@@ -17,8 +19,10 @@ _CONTEXT = (
 )
 
 
-def text_of(studies: Sequence[Study]) -> str:
-    return "\n".join(f"{study.row}\n{_entries(study)}" for study in studies)
+def report_of(studies: Sequence[Study]) -> str:
+    told = [f"{study.row}\n{_entries(study)}" for study in studies]
+    found = text_of([one for study in studies for one in findings_of(study)], whole=True)
+    return "\n".join([*told, found] if found else told)
 
 
 def _entries(study: Study) -> str:
@@ -37,14 +41,13 @@ def _lines(study: Study) -> Iterator[tuple[str, str]]:
     of = f"{_percent(share)} of {len(grid)}" if share < 1 else f"for {len(grid)}"
     yield "search", f"{study.race.spent} evaluations, {of} settings"
     if gain is not None and gain.certain and best is not None:
-        yield "again", command_of(study.machine.command, study.wish, grid.changed(best))
+        yield "again", _command(study, best)
         advice = _advice(study, best)
         if advice.variables:
             yield "variables", " ".join(f"{k}={v}" for k, v in advice.variables.items())
         if advice.config:
             fields = "; ".join(f"config.{k} = {v}" for k, v in advice.config.items())
             yield "NCCL", f"ncclConfig_t: {fields}"
-        yield from (("to do", note) for note in advice.notes)
 
 
 def verdict_of(study: Study) -> str:
@@ -95,7 +98,7 @@ def _pair(study: Study) -> dict[str, object]:
 
     def setting(point: Point) -> dict[str, object]:
         changed = grid.changed(point)
-        command = command_of(study.machine.command, study.wish, changed)
+        command = _command(study, point)
         return {"name": grid.names[point], "settings": changed, "command": command}
 
     found: dict[str, object] = {
@@ -117,9 +120,48 @@ def _pair(study: Study) -> dict[str, object]:
             "notes": advice.notes,
         }
     if study.gain is not None:
-        gain = asdict(study.gain)
-        found["gain"] = gain | {"launches": gain.pop("runs")}  # the format's older word
+        found["gain"] = _gain(study.gain)
+    if study.plain is not None and study.plain_gain is not None:
+        found["best_without_new_code"] = setting(study.plain) | {"gain": _gain(study.plain_gain)}
+    found["findings"] = [one.to_dict() for one in findings_of(study)]
     return found
+
+
+def _gain(gain: Gain) -> dict[str, object]:
+    told = asdict(gain)
+    return told | {"launches": told.pop("runs")}  # the format's older word
+
+
+def findings_of(study: Study) -> Iterator[Finding]:
+    """Yield the best settings, and the best that need no new code, if they surely save time."""
+    if study.problem:
+        return
+    for point, gain in ((study.best, study.gain), (study.plain, study.plain_gain)):
+        if point is not None and gain is not None and gain.certain:
+            yield _finding(study, point, gain)
+
+
+def _finding(study: Study, point: Point, gain: Gain) -> Finding:
+    changed = study.grid.changed(point)
+    plain = not takes_a_kernel(changed)
+    rule = "best without new code" if plain else "best"
+    kind = "no new code" if plain else "a kernel, or copies, of your own"
+    sentence = (
+        f"{study.wish.pair}: {gain.best_ms:.4g} instead of {gain.default_ms:.4g} ms,"
+        f" saves {_percent(gain.low)} to {_percent(gain.high)} with {kind}"
+    )
+    saving = Saving(gain.share, gain.low, gain.high)
+    reason = f"{gain.runs} runs a side, in turn"
+    ways = _advice(study, point).notes
+    return Finding(
+        rule, sentence, reason, f"Set {_spell(changed)}.", saving, str(study.row), "", ways
+    )
+
+
+def _command(study: Study, point: Point) -> str:
+    """Return the command that measures these settings."""
+    flags = axis_flags(study.grid.changed(point))
+    return shlex.join([*study.machine.command, *study.wish.flags, *flags])
 
 
 def _measurement(name: str, found: Estimate) -> dict[str, object]:

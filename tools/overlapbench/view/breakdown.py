@@ -2,12 +2,14 @@
 
 Each rank has a row and a bar and, if collectives of several ranks are known, a row that divides its
 communication. Then follow details of the worst rank, which computes the smallest share of its time,
-and notes on all ranks.
+the verdict and the findings, and notes on all ranks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from overlapbench.findings import steps
+from overlapbench.findings.finding import text_of
 from overlapbench.output import harmless, listed
 from overlapbench.traces.breakdown import MIXES, PARTS, Breakdown, apportion, worst_of
 from overlapbench.traces.idle import Cause, Part
@@ -48,6 +50,8 @@ def render(breakdowns: Sequence[Breakdown], screen: Screen) -> str:
         "\n".join(_bars(breakdowns)),
         _waiting(breakdowns, screen),
         "\n".join(_details(worst, len(breakdowns) > 1, screen)),
+        paragraph(steps.verdict(breakdowns), screen),
+        text_of(steps.find(breakdowns), screen.width),
         *_notes(breakdowns, screen),
     )
     return "\n\n".join(text for part in parts if (text := part.rstrip("\n"))) + "\n"
@@ -95,7 +99,7 @@ def _bars(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
 
 
 def _waiting(breakdowns: Sequence[Breakdown], screen: Screen) -> str:
-    """Divide the communication of all ranks, and name the one that the others wait for."""
+    """Divide the communication of all ranks."""
     known = {one.rank: one.waiting for one in breakdowns if one.waiting}
     if not known:
         return ""
@@ -106,16 +110,8 @@ def _waiting(breakdowns: Sequence[Breakdown], screen: Screen) -> str:
         times = map(_ms, (one.total_ns, one.waiting_ns, one.moving_ns, unmatched_ns))
         last = f"{one.last} of {one.collectives}"
         ranks.append(Entry(str(rank), [[*times, last, _ms(one.awaited_ns)]]))
-    latest = max(known, key=lambda rank: known[rank].awaited_ns)
-    one, told = known[latest], ""
-    if one.awaited_ns:
-        told = paragraph(
-            f"The others wait longest for rank {latest}, {_ms(one.awaited_ns)} ms in all:"
-            f" it is the last in {one.last} of {one.collectives}.",
-            screen,
-        )
     about = "Communication in ms: waiting for the last rank to arrive, and moving data."
-    return "\n".join((about, "", table(screen, heads, ranks, words=0, title="rank"), told))
+    return "\n".join((about, "", table(screen, heads, ranks, words=0, title="rank")))
 
 
 def _notes(breakdowns: Sequence[Breakdown], screen: Screen) -> Iterator[str]:
@@ -144,9 +140,6 @@ def _details(one: Breakdown, several: bool, screen: Screen) -> Iterator[str]:
         for cause, title in _CAUSES.items():
             if ns := one.parts_ns[cause]:
                 yield f"  {title:<26}{tenths[cause] / 10:7.1f} %{_ms(ns):>12} ms"
-    for finding in one.findings:
-        yield f"\n{finding.name}: {finding.pct:.1f} % of T"
-        yield paragraph(finding.advice, screen, "  ")
 
 
 def _overlap(one: Breakdown, screen: Screen) -> Iterator[str]:
@@ -175,6 +168,8 @@ def to_dict(breakdowns: Sequence[Breakdown]) -> dict[str, Any]:
     return {
         SCHEMA_KEY: SCHEMA,
         "worst_rank": worst_of(breakdowns).rank,
+        "verdict": steps.verdict(breakdowns),
+        "findings": [one.to_dict() for one in steps.find(breakdowns)],
         "ranks": [_record(one) for one in breakdowns],
     }
 
@@ -214,7 +209,7 @@ def _record(one: Breakdown) -> dict[str, Any]:
         ],
         "patterns": [
             {"name": f.name, "pct": f.pct, "ms": f.ns / 1e6, "advice": f.advice}
-            for f in one.findings
+            for f in one.patterns
         ],
         "notes": list(one.notes),
     }

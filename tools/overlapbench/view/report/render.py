@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from overlapbench.findings.rules import find
 from overlapbench.judge import wording
 from overlapbench.judge.verdicts import Comparison
 from overlapbench.reading.names import part_name
@@ -77,6 +78,7 @@ def render_report(
             if any(run.result.context.get(key) for run in runs)
         },
         row_count=len(rows),
+        findings=find([run.result for run in runs]),
         worst=[row for one in sections for row in one.largest("slowdown")[: tables.MOST_NOTABLE]],
         shared=shared,
         differing=differing,

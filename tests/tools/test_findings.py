@@ -1,0 +1,380 @@
+"""Findings: each rule with a row that must trigger it and one that must not; none false."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import samples
+import traces
+from overlapbench.cli import findings as command_line
+from overlapbench.findings import steps
+from overlapbench.findings.apply import APPLY, advise, takes_a_kernel, ways_of, with_table
+from overlapbench.findings.finding import (
+    MOST,
+    Finding,
+    Saving,
+    largest,
+    proportion,
+    text_of,
+    widened,
+)
+from overlapbench.findings.rules import CHANGES, LIMITS, find
+from overlapbench.output import ResultError
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.result import Result, parse_result, read_results, unite
+from overlapbench.traces.breakdown import Breakdown, break_down
+from overlapbench.traces.collectives import Waiting
+from overlapbench.traces.model import Class
+
+ROOT = samples.TOOLS.parent
+
+
+def result(*rows: samples.Json, title: str = "made", **context: str) -> Result:
+    return parse_result(title, json.dumps(samples.document([*rows], **context)), title)
+
+
+def timed(name: str, ms: float, reach: float = 0.005, **fields: Any) -> samples.Json:
+    """A row whose time is known to a share; of a pair, with all that its family requires."""
+    ends = {"time_low_ms": ms * (1 - reach), "time_high_ms": ms * (1 + reach)}
+    given = {"real_time": ms} | ends | fields
+    if not name.startswith("Overlap/"):
+        return samples.row(name, **given)
+    sides = {"comp": 0.9 * ms, "comm": 0.5 * ms, "slowdown": 1 / 0.9} | fields
+    return samples.overlap(name.removeprefix("Overlap/"), **(given | sides))
+
+
+def rules_of(*results: Result) -> list[str]:
+    return [one.rule for one in find(unite([*results]))]
+
+
+PAIR = "Overlap/AllReduce+CublasGemm/bytes:1073741824/n:8192"
+# By rule: the row in use, and the faster one that differs in the rule's axis.
+ROWS = {
+    "order": (PAIR, f"{PAIR}/first:comm"),
+    "copy engines": (PAIR, f"{PAIR}/transport:copy"),
+    "symmetric kernels": (PAIR, f"{PAIR}/transport:nccl_sym"),
+    "own kernels": (PAIR, f"{PAIR}/transport:sm_bulk"),
+    "NCCL's CTAs": (PAIR, f"{PAIR}/comm_ctas:8"),
+    "SMs of the communication": (PAIR, f"{PAIR}/comm_sms:8"),
+    "SM target": (PAIR, f"{PAIR}/sm_target:116"),
+    "SM partition": (PAIR, f"{PAIR}/comp_sms:120"),
+    "priority of the communication": (PAIR, f"{PAIR}/comm_priority:1"),
+    "priority of the computation": (PAIR, f"{PAIR}/comp_priority:1"),
+    "connections": ("Fsdp/Prefetch/layers:24/connections:1", "Fsdp/Prefetch/layers:24"),
+    "bucket size": ("Ddp/Buckets/bucket_bytes:26214400", "Ddp/Buckets/bucket_bytes:67108864"),
+    "prefetching": ("Fsdp/Prefetch/prefetch:1", "Fsdp/Prefetch/prefetch:2"),
+    "micro-batches": ("Tp/Block/Forward/microbatches:1", "Tp/Block/Forward/microbatches:2"),
+    "chunks": ("Tp/RowParallel/chunks:4", "Tp/RowParallel/chunks:auto"),
+    "small tensors": ("Ddp/Batch/AllReduce/batch:single", "Ddp/Batch/AllReduce/batch:grouped"),
+    "second buffer": ("Layers/DoubleBuffer/buffers:1", "Layers/DoubleBuffer/buffers:2"),
+    "waiting host": ("Layers/DoubleBuffer/tie:host", "Layers/DoubleBuffer/layers:8"),
+    "pinned memory": ("Copy/Bandwidth/bytes:65536/memory:pageable", "Copy/Bandwidth/bytes:65536"),
+    "CUDA graph": ("Launch/EmptyKernel/call:loop", "Launch/EmptyKernel/call:graph"),
+    "workers": ("Prefetch/Batches/workers:1", "Prefetch/Batches/workers:4"),
+    "conversion": (
+        "MixedPrecision/Step/conversion:exposed",
+        "MixedPrecision/Step/conversion:hidden",
+    ),
+}
+ROWS["waiting host"] = ("Layers/DoubleBuffer/layers:8/tie:host", "Layers/DoubleBuffer/layers:8")
+
+
+def test_every_change_is_tested() -> None:
+    assert {rule.name for rule in CHANGES} == ROWS.keys()
+    assert {rule.name for rule in LIMITS} == LIMITED.keys()
+
+
+@pytest.mark.parametrize("rule", ROWS)
+def test_a_faster_setting_is_found(rule: str) -> None:
+    slow, fast = ROWS[rule]
+    found = find([result(timed(slow, 2.0, chunks=4.0), timed(fast, 1.0, chunks=1.0))])
+    (one,) = [each for each in found if each.rule == rule]
+    assert "1 instead of 2 ms" in one.sentence
+    assert one.saving.low < 0.5 < one.saving.high
+    assert not one.saving.at_most
+    assert one.row == slow
+    assert not re.search(r"[{}]", one.sentence + one.action)
+
+
+@pytest.mark.parametrize("rule", ROWS)
+@pytest.mark.parametrize(
+    ("ms", "fields"),
+    [
+        (1.97, {}),  # surely faster, by less than matters
+        (1.0, {"time_low_ms": 0.2, "time_high_ms": 2.2}),  # perhaps not
+        (1.0, {"state": "noisy", "reason": "known to ±30 %"}),
+        (2.5, {}),
+    ],
+)
+def test_what_is_not_surely_faster_is_no_finding(
+    rule: str, ms: float, fields: dict[str, Any]
+) -> None:
+    slow, fast = ROWS[rule]
+    rows = [timed(slow, 2.0, chunks=4.0), timed(fast, ms, chunks=1.0, **fields)]
+    told = [one for one in find([result(*rows)]) if one.rule == rule and not one.saving.at_most]
+    assert [one.row for one in told] == ([fast] if ms > 2 and told else [])
+
+
+def test_only_rows_of_one_file_that_differ_in_one_axis_are_compared() -> None:
+    slow, other = timed(PAIR, 2.0), timed(f"{PAIR}/transport:copy/first:comm", 1.0)
+    assert rules_of(result(slow, other)) == []
+    engines = timed(f"{PAIR}/transport:copy", 1.0)
+    assert "copy engines" in rules_of(result(slow, engines))
+    assert rules_of(result(slow, title="a"), result(engines, title="b")) == []
+    assert rules_of(result(slow, engines, backend="host")) == []
+
+
+def test_connections_are_compared_between_files_of_one_machine() -> None:
+    slow, fast = (timed(name, ms) for name, ms in zip(ROWS["connections"], (2.0, 1.0), strict=True))
+    one = result(slow, title="a")
+    assert rules_of(one, result(fast, title="b")) == ["connections"]
+    assert rules_of(one, result(fast, title="b", device="another")) == []
+
+
+def figures(**known: float) -> samples.Json:
+    """Counters with intervals of 1 % on both sides."""
+    ends = {
+        f"{name}_{end}": value * factor
+        for name, value in known.items()
+        for end, factor in (("low", 0.99), ("high", 1.01))
+    }
+    return known | ends
+
+
+def pair(slowdown: float, comp: float, comm: float, **fields: Any) -> samples.Json:
+    known = figures(slowdown=slowdown, comp_slowdown=1.3, comm_slowdown=1.3) | fields
+    known |= {"comm_sms": 24.0} | fields
+    name = PAIR.removeprefix("Overlap/") + fields.pop("axes", "")
+    known.pop("axes", None)
+    known.pop("slowdown")
+    return samples.overlap(name, slowdown, comp, comm, **known)
+
+
+WAITED = {
+    "state": "serialized",
+    "reason": "communication waited for the other side (coverage 0.05)",
+}
+LAB = "Lab/Attribution/AllGather+CublasGemm/bytes:1048576"
+DDP, FSDP, TP = (
+    "Ddp/Buckets/bucket_bytes:26214400",
+    "Fsdp/Prefetch/prefetch:1",
+    "Tp/Block/Forward/n:1",
+)
+BATCHES = "Prefetch/Batches/workers:1"
+
+
+def step(name: str, ms: float = 2.0, **known: float) -> samples.Json:
+    exact = {key: known.pop(key) for key in [*known] if key in EXACT}
+    return timed(name, ms, **figures(**known), **exact)
+
+
+EXACT = ("bound_by_workers", "slowest_rank", "slowest_share", "samples", "rank_spread")
+SLOWEST = {"slowest_rank": 3.0, "samples": 48.0}
+# By rule: a row that must trigger it, and one that must not.
+LIMITED = {
+    "waits for SMs": (pair(1.4, 0.3, 0.2, **WAITED), pair(1.01, 0.3, 0.2, **WAITED)),
+    "overlapping loses": (
+        pair(1.8, 0.3, 0.2, **figures(speedup=0.9)),
+        pair(1.8, 0.3, 0.2, **figures(speedup=0.995)),
+    ),
+    "cutting loses": (
+        step(DDP, speedup=0.9, sequential_ms=1.8),
+        step(DDP, speedup=1.1, sequential_ms=2.2),
+    ),
+    "slowed computation": (pair(1.3, 0.3, 0.2), pair(1.3, 0.3, 0.2, comm_sms=0.0)),
+    "slowed communication": (pair(1.3, 0.2, 0.3), pair(1.3, 0.2, 0.3, axes="/transport:copy")),
+    "cost of SMs": (step(LAB, slowdown=1.5, by_sm=0.9), step(LAB, slowdown=1.5, by_sm=0.1)),
+    "cost of memory traffic": (
+        step(LAB, slowdown=1.5, by_hbm=0.9),
+        step(LAB, slowdown=1.001, by_hbm=0.9),
+    ),
+    "exposed gradients": (step(DDP, exposed_comm_ms=0.3), step(DDP, exposed_comm_ms=0.03)),
+    "exposed gathers": (step(FSDP, exposed_comm_ms=0.3), step(FSDP, exposed_comm_ms=0.03)),
+    "exposed activations": (step(TP, exposed_comm_ms=0.3), step(TP, exposed_comm_ms=0.03)),
+    "interference": (step(DDP, pct_of_bound=80.0), step(DDP, pct_of_bound=98.5)),
+    "bubbles": (step("Pp/GPipe/Delay/n:1", bubble_share=0.3), step(TP, bubble_share=0.3)),
+    "late batches": (
+        step(BATCHES, device_idle_share=0.5, bound_by_workers=1.0),
+        step(BATCHES, device_idle_share=0.5, bound_by_workers=0.0),
+    ),
+    "unfused kernels": (
+        step("Softmax/Unfused/n:1", fused_speedup=2.0),
+        step("Softmax/Unfused/n:1", fused_speedup=0.9),
+    ),
+    "slowest rank": (
+        step(DDP, slowest_share=0.9, rank_spread=0.1, **SLOWEST),
+        step(DDP, slowest_share=0.55, rank_spread=0.1, **SLOWEST),  # by chance
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", LIMITED)
+def test_a_limit_judges_a_row(rule: str) -> None:
+    must, must_not = LIMITED[rule]
+    found = find([result(must)])
+    (one,) = [each for each in found if each.rule == rule]
+    assert one.saving.matters
+    assert not re.search(r"[{}]", one.sentence.replace("{name", "") + one.action)
+    assert rule not in rules_of(result(must_not))
+
+
+@pytest.mark.parametrize("rule", [rule for rule in LIMITED if rule != "slowest rank"])
+def test_a_figure_without_an_interval_is_no_finding(rule: str) -> None:
+    row = {key: x for key, x in LIMITED[rule][0].items() if not key.endswith(("_low", "_high"))}
+    assert rule not in rules_of(result(row))
+
+
+def test_a_measured_way_out_replaces_what_a_row_could_save_at_most() -> None:
+    waits = pair(1.4, 0.3, 0.2, **WAITED, time_low_ms=0.99, time_high_ms=1.01)
+    assert rules_of(result(waits)) == ["waits for SMs"]
+    assert rules_of(result(waits, timed(f"{PAIR}/first:comm", 0.5))) == ["order"]
+
+
+def test_the_most_usual_row_is_told_and_the_others_are_counted() -> None:
+    rows = [
+        *(timed(f"{PAIR}{more}", 2.0) for more in ("", "/sm_target:116")),
+        *(
+            timed(f"{PAIR}{more}/first:comm", 1.5 - len(more) / 20)
+            for more in ("", "/sm_target:116")
+        ),
+    ]
+    (one,) = [each for each in find([result(*rows)]) if each.rule == "order"]
+    assert one.row == PAIR
+    assert "holds for 2 of 4 comparisons" in one.reason
+
+
+# ---- figures
+
+
+def test_a_figure_chosen_among_many_has_a_wider_interval() -> None:
+    assert widened((0.9, 1.2), 1.0, 1) == pytest.approx((0.9, 1.2))
+    low, high = widened((0.9, 1.2), 1.0, 100)
+    assert (1 - low, high - 1) == pytest.approx((0.1776, 0.3552), abs=1e-4)
+
+
+def test_a_proportion_has_wilsons_interval() -> None:
+    """40 of 48, as in the paper's formula by hand."""
+    assert proportion(40, 48) == pytest.approx((0.7043, 0.9131), abs=1e-4)
+    assert proportion(1, 1)[0] == pytest.approx(0.2065, abs=1e-4)
+
+
+def test_at_most_seven_findings_are_shown_the_surest_first() -> None:
+    made = [
+        Finding(f"rule {n}", f"sentence {n}", "reason", "Act.", Saving(0.5, n / 20, 0.9))
+        for n in range(10)
+    ]
+    shown = largest(made)
+    assert [one.rule for one in shown] == [f"rule {n}" for n in range(9, 9 - MOST, -1)]
+    assert text_of(shown, 40).startswith(
+        "Findings\n 1. sentence 9\n    why  reason\n    do   Act.\n"
+    )
+    assert text_of([]) == ""
+
+
+def test_the_command_prints_text_or_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [timed(PAIR, 2.0), timed(f"{PAIR}/transport:copy", 1.0)]
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(samples.document(rows)))
+    assert command_line.main([str(file)]) == 0
+    assert capsys.readouterr().out.startswith("Findings\n 1. AllReduce beside CublasGemm, 1 GiB")
+    assert command_line.main([str(file), "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)
+    assert (one["rule"], one["saves"]["at_most"]) == ("copy engines", False)
+    assert command_line.main([str(tmp_path)]) == 2
+
+
+def test_what_the_recorded_results_say_is_in_their_figures() -> None:
+    """Each finding's figures again, from the file's own entries."""
+    told = 0
+    for path in sorted((ROOT / "docs/results").glob("*/t*.json")):
+        entries = json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
+        times = {str(BenchmarkName.parse(one["run_name"])): one for one in entries}
+        for one in find(read_results([str(path)])):
+            told += 1
+            entry = times[one.row]
+            assert entry["state"] in ("ok", "serialized"), path
+            assert one.saving.low > 0.02
+            if pairs := re.search(r": ([\d.e-]+) instead of ([\d.e-]+) ms, saves", one.sentence):
+                fast, slow = map(float, pairs.groups())
+                assert 1 - fast / slow == pytest.approx(one.saving.share, abs=0.002), path
+                assert slow == pytest.approx(
+                    entry["real_time"] * UNIT[entry["time_unit"]], rel=1e-3
+                )
+                others = [
+                    x["real_time"] * UNIT[x["time_unit"]] for x in entries if "real_time" in x
+                ]
+                assert any(fast == pytest.approx(x, rel=1e-3) for x in others), path
+    assert told > 40
+
+
+UNIT = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+
+
+# ---- traces
+
+
+def test_the_verdict_is_what_the_slowest_rank_could_save() -> None:
+    one, other = traces_of(
+        [(0, 100_000, Class.COMP), (100_000, 150_000, Class.COMM)],
+        [(0, 140_000, Class.COMP), (140_000, 160_000, Class.COMM)],
+    )
+    assert steps.verdict([one, other]) == (
+        "Verdict: communication is exposed for 33.3 % of T on rank 0."
+        " Hiding all of it saves at most 12.5 % (0.020 ms)."
+    )
+    alone = traces_of([(0, 100, Class.COMP)])
+    assert steps.verdict(alone) == ""
+
+
+def traces_of(*ranks: Sequence[tuple[int, int, Class]]) -> list[Breakdown]:
+    return break_down(
+        [traces.trace([(kind, b, e) for b, e, kind in one], n) for n, one in enumerate(ranks)]
+    )
+
+
+@pytest.mark.parametrize(("last", "found"), [(40, True), (26, False), (0, False)])
+def test_the_last_rank_is_told_if_it_is_no_chance(last: int, found: bool) -> None:
+    ranks = traces_of(
+        [(0, 100, Class.COMP), (100, 200, Class.COMM)],
+        [(0, 100, Class.COMP), (100, 200, Class.COMM)],
+    )
+    first = Waiting(100_000, 90_000, 10_000, 48, 48 - last, 1000)
+    late = Waiting(100_000, 1000, 99_000, 48, last, 90_000)
+    ranks = [dataclasses.replace(r, waiting=w) for r, w in zip(ranks, (first, late), strict=True)]
+    told = [one.sentence for one in steps.find(ranks) if one.rule == "last rank"]
+    assert bool(told) is found
+    if found:
+        assert told[0].startswith("Rank 1 is the last in 40 of 48 collectives (70 to 91 %)")
+
+
+# ---- how settings are made
+
+
+def test_every_setting_has_a_way_and_tells_its_value() -> None:
+    assert ways_of({"comm_ctas": "8"})[0].endswith("max_ctas = 8; new_group(pg_options=opts)")
+    assert "bucket_cap_mb=64" in ways_of({"bucket_bytes": "67108864"})[0]
+    assert ways_of({"transport": "nccl"}) == []
+    known = {key.partition(":")[0] for key in APPLY}
+    assert {rule.axis for rule in CHANGES} - known == {"buffers", "conversion"}
+    assert {way.partition(":")[0] for rule in LIMITS for way in rule.ways} <= known
+
+
+def test_own_kernels_are_told_from_settings() -> None:
+    assert takes_a_kernel({"transport": "sm_bulk"})
+    assert takes_a_kernel({"transport": "copy", "first": "comm"})
+    assert not takes_a_kernel({"transport": "nccl_ce", "comm_ctas": "8", "sm_target": "116"})
+    assert advise({"transport": "nccl_ce"}).variables == {"NCCL_CTA_POLICY": "2"}
+
+
+def test_the_page_has_the_table() -> None:
+    page = (ROOT / "docs/apply.md").read_text(encoding="utf-8")
+    assert with_table(page) == page, "run dev/update_apply.py"
+    with pytest.raises(ResultError, match="no table"):
+        with_table("# Apply\n")

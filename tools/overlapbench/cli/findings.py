@@ -1,0 +1,39 @@
+"""What to change, and what it would save: at most seven findings from results.
+
+    overlapbench findings result.json
+    overlapbench findings 'result.connections-*.json' --json
+
+A finding is a sentence with its figure and 95 % interval, the figures behind it, and what to
+change. It compares two rows of a file that differ in one setting, or says what one row could save
+at most. There is none unless it surely saves 2 % of the time. Files of one machine that differ in
+CUDA_DEVICE_MAX_CONNECTIONS are compared, too. docs/apply.md says how changes are made today.
+
+Exit status: 0, with findings or without; 2 if a file is not a result of this suite.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+
+from overlapbench.cli.command_line import command, manual_parser, screen
+from overlapbench.findings.finding import text_of
+from overlapbench.findings.rules import find
+from overlapbench.output import print_text
+from overlapbench.reading.result import read_results
+
+
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
+    options = make_parser(program).parse_args(arguments)
+    found = find(read_results(options.results))
+    if options.json:
+        print_text(json.dumps([one.to_dict() for one in found], indent=1) + "\n")
+    else:
+        print_text(text_of(found, screen().width))
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    parser.add_argument("results", nargs="+", metavar="RESULT.json", help="a result, a glob, or -")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    return parser

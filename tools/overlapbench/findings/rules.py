@@ -1,0 +1,289 @@
+"""Applies the rules for rows (rules.toml): pairs of rows that differ in one axis, and single rows.
+
+A rule gives one finding at most: that of the most usual row, and of those the one where it surely
+saves most. As that row is chosen
+among many, its interval is wide enough for all of them. A row for which a faster one was measured
+has no finding of what it could save at most.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
+from pathlib import Path
+
+from overlapbench.findings.apply import ways_of
+from overlapbench.findings.finding import Finding, Saving, largest, proportion, widened
+from overlapbench.grouping import grouped
+from overlapbench.reading.counters import TIME
+from overlapbench.reading.result import Result
+from overlapbench.reading.rows import Row, State
+
+# What names omit, where a sentence needs it.
+_STANDING = {
+    **{"transport": "nccl", "first": "comp", "tie": "events", "memory": "pinned"},
+    "connections": "unset",
+}
+_SETTINGS = frozenset(_STANDING) | {
+    *("comm_ctas", "comm_sms", "sm_target", "comp_sms", "comm_priority", "comp_priority", "engine")
+}
+_ORDERS = {"comp": "the computation", "comm": "the communication", "none": "neither side"}
+_UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
+_SIZES = ("bytes", "tokens", "n", "model", "workers")  # axes that tell rows apart in words
+_MACHINE = ("backend", "device", "ranks", "hosts", "driver_version", "nccl_version", "git_revision")
+_ATTRIBUTED = 0.25  # of T - max(C, M), a cause that is worth a finding
+_MOSTLY = 0.5
+_MEASURED = ("rest", "measured inverse")  # measures that are no upper bounds
+_EXACT = ("rank_spread",)  # counters without an interval: their rule has another condition
+
+
+@dataclass(frozen=True)
+class Change:
+    name: str
+    axis: str
+    families: str
+    sentence: str
+    action: str
+    base: str = ".*"
+    to: str = ".*"
+    evidence: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Limit:
+    name: str
+    families: str
+    saves: tuple[str, str]  # a measure, and its counter
+    sentence: str
+    action: str
+    evidence: Sequence[str] = ()
+    ways: Sequence[str] = ()
+    when: str = ""  # a condition
+
+
+Rule = Change | Limit
+
+
+@dataclass(frozen=True)
+class Case:
+    """A rule that holds for a row, and the faster row if one was measured."""
+
+    rule: Rule
+    row: Row
+    saving: Saving
+    better: Row | None = None
+
+
+def _load() -> tuple[list[Change], list[Limit]]:
+    stored = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
+    limits = [Limit(**entry) for entry in stored["limit"]]
+    return [Change(**entry) for entry in stored["change"]], limits
+
+
+CHANGES, LIMITS = _load()
+
+
+def find(results: Sequence[Result]) -> list[Finding]:
+    """Return what the rows of results say, those that surely save most first."""
+    rows = [row for result in results for row in result.rows if row.trusted]
+    machines = {one.label: _machine(one) for one in results}
+    cuda = [row for one in results if one.backend == "cuda" for row in one.rows if row.trusted]
+    changes = [list(_changes(rule, cuda, machines)) for rule in CHANGES]
+    settled = {id(case.row) for cases in changes for case in cases if case.saving.matters}
+    open_rows = [row for row in rows if id(row) not in settled]
+    limits = [list(_limits(rule, open_rows)) for rule in LIMITS]
+    return largest(one for cases in (*changes, *limits) for one in _strongest(cases))
+
+
+def _strongest(cases: Sequence[Case]) -> Iterator[Finding]:
+    """Yield the finding of the case that surely saves most, if any saves enough."""
+    if not cases:
+        return
+    holding = [case for case in cases if case.saving.matters]
+    if holding:
+        best = min(holding, key=lambda case: (_unusual(case.row), -case.saving.low))
+        yield _told(best, len(holding), len(cases))
+
+
+def _unusual(row: Row) -> int:
+    """Return how many settings of a row are not those in use by default."""
+    return sum(axis in _SETTINGS for axis, _ in row.name.axes)
+
+
+# ---- which cases there are
+
+
+def _machine(result: Result) -> tuple[str, ...]:
+    return tuple(str(result.context.get(key, "")) for key in _MACHINE)
+
+
+def _changes(
+    rule: Change, rows: Sequence[Row], machines: Mapping[str, tuple[str, ...]]
+) -> Iterator[Case]:
+    """Yield the pairs of rows that differ in the rule's axis; connections differ between files."""
+
+    def others(row: Row) -> tuple[object, ...]:
+        axes = frozenset((axis, value) for axis, value in row.name.axes if axis != rule.axis)
+        place = machines.get(row.file, row.file) if rule.axis == "connections" else row.file
+        return place, row.name.family, row.name.workloads, axes
+
+    chosen = [row for row in rows if _concerns(rule, row) and TIME in row.intervals]
+    pairs = [
+        (a, b)
+        for group in grouped(chosen, others).values()
+        for a, b in permutations(group, 2)
+        if _value(a, rule.axis) != _value(b, rule.axis)
+        and re.fullmatch(rule.base, _value(a, rule.axis))
+        and re.fullmatch(rule.to, _value(b, rule.axis))
+    ]
+    for a, b in pairs:
+        (a_low, a_high), (b_low, b_high) = (
+            widened(row.intervals[TIME], row.time_ms, len(pairs)) for row in (a, b)
+        )
+        if a_low > 0:
+            ends = 1 - b_high / a_low, 1 - b_low / a_high
+            yield Case(rule, a, Saving(1 - b.time_ms / a.time_ms, *ends), b)
+
+
+def _limits(rule: Limit, rows: Sequence[Row]) -> Iterator[Case]:
+    measure, counter = rule.saves
+    holds = _CONDITIONS[rule.when]
+    chosen = [row for row in rows if _concerns(rule, row) and holds(row)]
+    figures = [(row, row[counter]) for row in chosen if counter in row.counters]
+    for row, figure in figures:
+        interval = (figure.value,) * 2 if counter in _EXACT else figure.interval
+        if interval:
+            saves = partial(_MEASURES[measure], row)
+            low, high = sorted(map(saves, widened(interval, figure.value, len(figures))))
+            yield Case(rule, row, Saving(saves(figure.value), low, high, measure not in _MEASURED))
+
+
+def _concerns(rule: Rule, row: Row) -> bool:
+    """Tell whether a row is of the rule's families, and has the counters of its sentence."""
+    needed = re.findall(r"\{[ab]\.(\w+)", rule.sentence)
+    has_all = all(counter in row.counters or counter == "time_ms" for counter in needed)
+    return has_all and re.match(rule.families, row.name) is not None
+
+
+def _value(row: Row, axis: str) -> str:
+    return row.name.axis(axis) or ""
+
+
+# ---- what a row could save, as a share of T
+
+
+def _inverse(_: Row, factor: float) -> float:
+    return 1 - 1 / factor if factor > 0 else 0.0
+
+
+def _attributed(row: Row, share: float) -> float:
+    return min(1.0, share) * (1 - 1 / row.counters["slowdown"]) if share > _ATTRIBUTED else 0.0
+
+
+_MEASURES: Mapping[str, Callable[[Row, float], float]] = {
+    "inverse": _inverse,
+    "measured inverse": _inverse,
+    "rest": lambda _, factor: 1 - factor,
+    "rest of 100": lambda _, pct: 1 - pct / 100,
+    "part": lambda row, ms: ms / row.time_ms,
+    "itself": lambda _, share: share,
+    "attributed": _attributed,
+}
+
+
+def _longer(side: str, row: Row) -> bool:
+    """Tell whether both sides ran at once, on SMs, and this one alone takes longer."""
+    other = {"comp_ms": "comm_ms", "comm_ms": "comp_ms"}[side]
+    longer = row.counters.get(side, 0) > row.counters.get(other, 0)
+    on_sms = row.counters.get("comm_sms", 0) > 0 and not _copies(row)
+    return longer and on_sms and row.state is State.OK
+
+
+def _copies(row: Row) -> bool:
+    return row.name.axis("transport") in ("copy", "nccl_ce")
+
+
+def _mostly_one(row: Row) -> bool:
+    share, samples = (row.counters.get(key, 0) for key in ("slowest_share", "samples"))
+    return samples > 0 and proportion(round(share * samples), round(samples))[0] > _MOSTLY
+
+
+_CONDITIONS: Mapping[str, Callable[[Row], bool]] = {
+    "": lambda _: True,
+    "communication waits": lambda row: (
+        row.state is State.SERIALIZED
+        and row.reason.startswith("communication waited")
+        and not _copies(row)
+    ),
+    "both run": lambda row: row.state is State.OK,
+    "computation is longer": partial(_longer, "comp_ms"),
+    "communication is longer": partial(_longer, "comm_ms"),
+    "producers bound": lambda row: row.counters.get("bound_by_workers") == 1,
+    "one rank is mostly the slowest": _mostly_one,
+}
+
+
+# ---- in words
+
+
+def _told(case: Case, holds: int, of: int) -> Finding:
+    rule, row, better, saving = case.rule, case.row, case.better, case.saving
+    values: dict[str, object] = {"what": described(row), "a": row, "b": better}
+    reasons = [row.reason] if row.reason else []
+    ways: Sequence[str] = ()
+    if isinstance(rule, Change) and better is not None:
+        was, to = (
+            _spelled(rule.axis, _value(one, rule.axis)).removeprefix(f"{rule.axis} ")
+            for one in (row, better)
+        )
+        values |= {"was": was, "to": to}
+        sentence = rule.sentence.format_map(values)
+        sentence += f": {better.time_ms:.4g} instead of {row.time_ms:.4g} ms, saves {saving}"
+        value = _value(better, rule.axis) or _STANDING.get(rule.axis, "")
+        ways = ways_of({rule.axis: value})
+    else:
+        assert isinstance(rule, Limit)
+        word = "saves" if not saving.at_most else "a change saves"
+        sentence = f"{rule.sentence.format_map(values)}; {word} {saving}"
+        ways = [way for key in rule.ways for way in ways_of(dict([key.partition(":")[::2]]))[:1]]
+    reasons += _evidence(rule, row, better)
+    reasons += [f"holds for {holds} of {of} comparisons"] if better and of > 1 else []
+    reasons += [f"holds for {holds} of {of} rows"] if not better and of > 1 else []
+    action = rule.action.format_map(values)
+    return Finding(
+        rule.name, sentence, "; ".join(reasons), _capital(action), saving, row.name, row.file, ways
+    )
+
+
+def _evidence(rule: Rule, row: Row, better: Row | None) -> Iterator[str]:
+    for counter in rule.evidence:
+        both = [one[counter] for one in (row, better) if one and counter in one.counters]
+        if len(both) == (2 if better else 1):
+            title = row.table.counters[counter].label if counter in row.table.counters else counter
+            yield f"{title} {' → '.join(f'{figure.value:.4g}' for figure in both)}"
+
+
+def described(row: Row) -> str:
+    """Return a row in words: `AllReduce beside CublasGemm, 1 GiB`."""
+    name = row.name
+    pair = name.family == "Overlap" or name.family.startswith("Lab/")
+    what = " beside ".join(name.workloads) if pair else f"{name.family}/{'+'.join(name.workloads)}"
+    axes = (_spelled(axis, value) for axis, value in name.axes if axis in _SIZES)
+    return ", ".join((what, *axes))
+
+
+def _spelled(axis: str, value: str) -> str:
+    value = value or _STANDING.get(axis, "0")
+    if axis == "first":
+        return _ORDERS.get(value, value)
+    if axis.endswith("bytes") and value.isdecimal():
+        size = int(value)
+        unit, shift = next((one for one in _UNITS if size >= 1 << one[1]), ("B", 0))
+        return f"{size / (1 << shift):g} {unit}"
+    return f"{axis} {value}" if axis in _SIZES else value
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
