@@ -30,6 +30,19 @@ namespace {
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 
+TEST_F(RunReporterTest, AFileThatWillBeRemovedIsNotMentioned) {
+  for (const bool keeps : {true, false}) {
+    keeps_file_ = keeps;
+    const std::size_t before = output_.Text().size();
+    RunReporter& reporter = Start();
+    Report(Measured("Race/Horse"));
+    reporter.Finalize();
+    const std::string shown = output_.Text().substr(before);
+    EXPECT_EQ(shown.find("written: " + path()) != std::string::npos, keeps) << shown;
+    EXPECT_TRUE(std::filesystem::exists(path()));
+  }
+}
+
 TEST_F(RunReporterTest, TheFileIsValidAfterEveryRowAndSaysThatItIsIncompleteUntilTheEnd) {
   RunReporter& reporter = Start();
   EXPECT_FALSE(std::filesystem::exists(path()));

@@ -47,7 +47,8 @@ class RunReporterTest : public testing::Test {
     progress_ = std::make_unique<Progress>(rank, 2);
     auto file = with_file ? std::make_unique<ResultFile>(path()) : nullptr;
     reporter_ = std::make_unique<RunReporter>(
-        *progress_, finished_, table_, RunReporter::Options{format, console_}, std::move(file));
+        *progress_, finished_, table_, RunReporter::Options{format, console_, keeps_file_},
+        std::move(file));
     return *reporter_;
   }
   void Report(const Finished& one) { ReportAll({one}); }
@@ -95,6 +96,7 @@ class RunReporterTest : public testing::Test {
   FinishedRows finished_;
   CounterTable table_;
   ConsoleOptions console_ = {.planned = 7};
+  bool keeps_file_ = true;
 
  private:
   std::filesystem::path folder_ =

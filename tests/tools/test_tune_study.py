@@ -300,7 +300,7 @@ def test_the_json_has_all_of_it() -> None:
             "NCCL 2.28 or later, one node, all-gather and all-to-all; anything",
         ),
         ("first", "comp", "start the collective after the product"),
-        ("first", "none", "order: either starts first"),
+        ("first", "none", "any order; either starts first"),
         ("comm_sms", "8", "the communication's kernel takes 8 SMs"),
         ("engine", "sm", "the copy: a kernel that reads and writes (comm/sm_copy.h has ours)"),
         ("sm_target", "120", "cuBLASLt: CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET = 120"),
