@@ -31,7 +31,7 @@ import checkout  # noqa: F401
 import promises
 from known_spread import recorded_prior
 from overlapbench.cli.command_line import manual_parser
-from overlapbench.judge.findings import MAX_FLOOR
+from overlapbench.judge.judgements import MAX_FLOOR
 from overlapbench.judge.session import BASE, schedule
 from overlapbench.statistics import estimates
 from overlapbench.statistics.distributions import Array

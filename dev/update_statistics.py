@@ -24,8 +24,8 @@ import checkout  # noqa: F401
 import simulate_compare
 import simulate_history
 from overlapbench.cli.command_line import manual_parser, refuse
-from overlapbench.judge.findings import Verdict
 from overlapbench.judge.floors import Floors
+from overlapbench.judge.judgements import Verdict
 from overlapbench.judge.known import KNOWN
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides

@@ -62,17 +62,17 @@ def test_identical_sides_are_the_same(documents: list[Json]) -> None:
 @settings(max_examples=80, deadline=None)
 def test_a_verdict_follows_from_the_figures_shown(base: list[Json], new: list[Json]) -> None:
     for row in comparison(base, new).rows:
-        for finding in row.findings:
-            if finding.verdict.value == "invalid":
+        for judgement in row.judgements:
+            if judgement.verdict.value == "invalid":
                 continue
-            low, high = finding.interval
-            assert finding.relative == pytest.approx(finding.new / finding.base - 1)
-            assert low <= finding.relative <= high
-            called = finding.verdict.value in ("slower", "faster")
+            low, high = judgement.interval
+            assert judgement.relative == pytest.approx(judgement.new / judgement.base - 1)
+            assert low <= judgement.relative <= high
+            called = judgement.verdict.value in ("slower", "faster")
             assert called <= (not low <= 0 <= high)
-            ends = finding.change - finding.reach, finding.change + finding.reach
-            inside = max(map(abs, ends)) <= math.log1p(finding.limit)
-            assert (finding.verdict.value == "same") == (not called and inside)
+            ends = judgement.change - judgement.reach, judgement.change + judgement.reach
+            inside = max(map(abs, ends)) <= math.log1p(judgement.limit)
+            assert (judgement.verdict.value == "same") == (not called and inside)
 
 
 @given(_side, _side)
@@ -82,12 +82,12 @@ def test_exchanging_the_sides_exchanges_the_verdicts(base: list[Json], new: list
         {row.name: row for row in comparison(*sides).rows} for sides in ((base, new), (new, base))
     )
     # Bad runs count against the new side only.
-    assume(all(bool(row.findings) == bool(back[name].findings) for name, row in there.items()))
+    assume(all(bool(row.judgements) == bool(back[name].judgements) for name, row in there.items()))
     for name, row in there.items():
         other = back[name]
-        expected = [EXCHANGED.get(f.verdict.value, f.verdict.value) for f in row.findings]
-        assert [f.verdict.value for f in other.findings] == expected
-        if not row.findings:
+        expected = [EXCHANGED.get(f.verdict.value, f.verdict.value) for f in row.judgements]
+        assert [f.verdict.value for f in other.judgements] == expected
+        if not row.judgements:
             assert other.verdict.value == EXCHANGED.get(row.verdict.value, row.verdict.value)
 
 

@@ -9,7 +9,7 @@ import samples
 from comparing import SLOW, A, B, Capture, compared, one, run, sides
 from made_runs import write_side
 from overlapbench.cli import gate
-from overlapbench.judge.findings import Verdict
+from overlapbench.judge.judgements import Verdict
 from overlapbench.judge.verdicts import compare
 from overlapbench.output import ResultError
 from overlapbench.reading.result import read
@@ -45,11 +45,11 @@ def test_limits_and_differences_are_parameters(tmp_path: Path) -> None:
     assert compare(base, new).rows[0].verdict is Verdict.INCOMPARABLE
     assert compare(base, new, across=["driver"]).rows[0].verdict is Verdict.SAME
     tight = compare(base, new, across=["driver"], max_floor=0.001)
-    assert tight.rows[0].findings[0].limit == 0.02  # the least floor
+    assert tight.rows[0].judgements[0].limit == 0.02  # the least floor
     floors = tmp_path / "floors.toml"
     floors.write_text('[[floor]]\npattern = ""\npercent = 12')
     wide = compare(base, new, across=["driver"], floors=[floors])
-    assert wide.rows[0].findings[0].floor == 0.12
+    assert wide.rows[0].judgements[0].floor == 0.12
 
 
 def test_a_notebook_shows_sentences_and_the_rows_worth_a_line(tmp_path: Path) -> None:

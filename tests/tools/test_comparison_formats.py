@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from overlapbench.judge.findings import Finding, Verdict
+from overlapbench.judge.judgements import Judgement, Verdict
 from overlapbench.judge.side import Benchmark, Side
 from overlapbench.judge.verdicts import OK, REGRESSION, UNDECIDED, Comparison, Row
 from overlapbench.reading.counters import stored_table
@@ -22,7 +22,7 @@ from overlapbench.view.comparison import (
 from overlapbench.view.console import Screen
 
 TABLE = stored_table()
-SLOW = Finding(
+SLOW = Judgement(
     "time", TABLE.counters["time"], base=2.0, new=2.2, change=math.log(1.1), reach=math.log(1.05),
     error=0.0125, freedom=8.0, floor=0.05, floor_reason="the spread of runs",
     detectable=(0.06, 0.07), limit=0.1,
@@ -87,7 +87,7 @@ def test_json_has_every_figure() -> None:
         "guarded": 4,
         "detectable": {"0.80": 0.06, "0.95": 0.08},
     }  # fmt: skip
-    findings = [row.pop("findings") for row in rows]
+    judgements = [row.pop("findings") for row in rows]
     assert rows[0] == {
         "name": A,
         "verdict": "slower",
@@ -97,7 +97,7 @@ def test_json_has_every_figure() -> None:
         "not_judged": {"slowdown": {"base": 1.25, "new": 1.5}},
     }
     assert [row["fails"] for row in rows] == [True] * 4 + [False] * 4
-    time, rate = findings[0]
+    time, rate = judgements[0]
     for key, value in (("change", 0.1), ("low", 1.1 / 1.05 - 1), ("high", 1.1 * 1.05 - 1)):
         assert time.pop(key) == pytest.approx(value)
     assert time == {
@@ -116,7 +116,7 @@ def test_json_has_every_figure() -> None:
     }
     assert (rate["metric"], rate["better"], rate["verdict"]) == ("busbw_GBps", "higher", "faster")
     assert rate["change"] == pytest.approx(0.1)
-    (unclear,) = findings[3]
+    (unclear,) = judgements[3]
     assert (unclear["low"], unclear["high"]) == (None, None)  # unknown
     assert unclear["detectable"] == {"0.80": None, "0.95": None}
 

@@ -12,8 +12,8 @@ import samples
 from overlapbench.cli import chart as slowdown_chart
 from overlapbench.cli import compare as benchmark_compare
 from overlapbench.cli import history, report
-from overlapbench.judge.findings import Verdict
 from overlapbench.judge.floors import Floors, SetFloor
+from overlapbench.judge.judgements import Verdict
 from overlapbench.judge.session import Session
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
@@ -77,9 +77,9 @@ def test_a_comparison_judges_it_by_its_direction(tmp_path: Path, capsys: Capture
     sides = ["--base", *base, "--new", *new]
     assert benchmark_compare.main([*sides, "--format", "json"]) == 1
     (row,) = json.loads(capsys.readouterr().out)["rows"]
-    finding = {f["metric"]: f for f in row["findings"]}["weft_rate"]
-    assert finding["verdict"] == "slower"
-    assert (finding["unit"], finding["better"]) == ("picks/s", "higher")
+    judgement = {f["metric"]: f for f in row["findings"]}["weft_rate"]
+    assert judgement["verdict"] == "slower"
+    assert (judgement["unit"], judgement["better"]) == ("picks/s", "higher")
     assert benchmark_compare.main(["--base", *new, "--new", *base]) == 0
     out = capsys.readouterr().out
     assert "faster" in out
@@ -204,7 +204,7 @@ def test_a_counter_that_one_file_does_not_judge_is_not_judged() -> None:
             for name, document in (("base", first), ("new", second))
         )
         (row,) = compare_sides(base, new, Floors()).rows
-        assert [finding.metric for finding in row.findings] == ["time"]
+        assert [judgement.metric for judgement in row.judgements] == ["time"]
 
 
 def test_a_floor_for_an_unknown_metric_is_refused_after_one_run() -> None:

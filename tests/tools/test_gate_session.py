@@ -150,9 +150,9 @@ def test_the_blind_gate_fails() -> None:
 
     comparison, machine = gate(rows)
     (row,) = (row for row in comparison.rows if row.name == SLOW)
-    (finding,) = row.findings
-    assert finding.change > math.log(1.1)
-    assert finding.floor > 0.3
+    (judgement,) = row.judgements
+    assert judgement.change > math.log(1.1)
+    assert judgement.floor > 0.3
     assert (row.verdict.value, row.fails, comparison.status) == ("inconclusive", 3, 3)
     assert len(machine.asked) == 20
 
@@ -164,8 +164,8 @@ def test_two_looks_that_disagree_fail_while_the_limit_is_exceeded() -> None:
         runs=12,
     )
     (row,) = (row for row in comparison.rows if row.name == SLOW)
-    assert row.findings[0].verdict.value == "slower"
-    assert row.findings[0].relative > 0.10
+    assert row.judgements[0].verdict.value == "slower"
+    assert row.judgements[0].relative > 0.10
     assert (row.verdict.value, row.fails, comparison.status) == ("inconclusive", 3, 3)
 
 

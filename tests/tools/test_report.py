@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 import made_runs
 import samples
 from overlapbench.cli import report
-from overlapbench.judge.findings import Verdict
 from overlapbench.judge.floors import Floors
+from overlapbench.judge.judgements import Verdict
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
 from overlapbench.reading.counters import stored_table

@@ -78,7 +78,7 @@ def test_merged_processes_are_as_separate_files(events: list[Json], tmp_path: Pa
 
 def figures(breakdowns: Sequence[Breakdown]) -> list[object]:
     return [
-        (one.window, one.total_ns, dict(one.parts_ns), one.findings, one.notes)
+        (one.window, one.total_ns, dict(one.parts_ns), one.patterns, one.notes)
         for one in breakdowns
     ]
 

@@ -1,4 +1,4 @@
-"""What findings make of a row, and rows of a comparison, each by hand."""
+"""What judgements make of a row, and rows of a comparison, each by hand."""
 
 import math
 import re
@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from overlapbench.judge import verdicts
-from overlapbench.judge.findings import Finding, Verdict
+from overlapbench.judge.judgements import Judgement, Verdict
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import OK, REGRESSION, UNDECIDED, Comparison, Row
 from overlapbench.reading.counters import stored_table
 
-FOUND = Finding(
+FOUND = Judgement(
     "time", stored_table().counters["time"], base=2.0, new=2.2, change=math.log(1.1),
     reach=math.log(1.05), error=0.01, freedom=8.0, floor=0.05, floor_reason="", limit=0.2,
     detectable=(0.06, 0.07),
@@ -23,25 +23,25 @@ FOUND = Finding(
 SIDE = Side(("a.json",), {}, stored_table(), {}, {}, np.zeros((0, 0)), ())
 
 
-def finding(change: float, **about: object) -> Finding:
-    """A finding of a relative change."""
+def judgement(change: float, **about: object) -> Judgement:
+    """A judgement of a relative change."""
     return replace(FOUND, change=math.log1p(change), **about)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("one", "verdict", "status"),
     [
-        (finding(0.1), Verdict.SLOWER, REGRESSION),
-        (finding(-0.1), Verdict.FASTER, OK),
-        (finding(0.04), Verdict.SAME, OK),  # below the floor
-        (finding(0.1, reach=0.1), Verdict.INCONCLUSIVE, OK),
-        (finding(0.21, reach=0.3), Verdict.INCONCLUSIVE, UNDECIDED),  # beyond the limit
-        (finding(0.19, reach=0.3), Verdict.INCONCLUSIVE, OK),
-        (finding(-0.3, reach=0.5), Verdict.INCONCLUSIVE, OK),
+        (judgement(0.1), Verdict.SLOWER, REGRESSION),
+        (judgement(-0.1), Verdict.FASTER, OK),
+        (judgement(0.04), Verdict.SAME, OK),  # below the floor
+        (judgement(0.1, reach=0.1), Verdict.INCONCLUSIVE, OK),
+        (judgement(0.21, reach=0.3), Verdict.INCONCLUSIVE, UNDECIDED),  # beyond the limit
+        (judgement(0.19, reach=0.3), Verdict.INCONCLUSIVE, OK),
+        (judgement(-0.3, reach=0.5), Verdict.INCONCLUSIVE, OK),
         (replace(FOUND, change=math.nan), Verdict.INVALID, UNDECIDED),
     ],
 )
-def test_a_findings_verdict_and_status(one: Finding, verdict: Verdict, status: int) -> None:
+def test_a_judgements_verdict_and_status(one: Judgement, verdict: Verdict, status: int) -> None:
     assert (one.verdict, verdicts._fails(one)) == (verdict, status)
     assert verdict.decided == (verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME))
 
@@ -53,32 +53,32 @@ def test_a_finding_as_relative_figures() -> None:
     assert rate.relative == pytest.approx(1 / 1.1 - 1)
     assert rate.interval == pytest.approx((1 / (1.1 * 1.05) - 1, 1.05 / 1.1 - 1))
     assert not replace(FOUND, change=math.log1p(0.2)).beyond_limit
-    assert finding(0.2000001).beyond_limit
+    assert judgement(0.2000001).beyond_limit
 
 
 @pytest.mark.parametrize(
     ("one", "reason"),
     [
         (replace(FOUND, change=math.nan), "time: not in the new results"),
-        (finding(0.01), ""),
-        (finding(0.1), "time +10.0 %, floor 5.0 %"),
-        (finding(-0.25), "time -25.0 %, floor 5.0 %"),
+        (judgement(0.01), ""),
+        (judgement(0.1), "time +10.0 %, floor 5.0 %"),
+        (judgement(-0.25), "time -25.0 %, floor 5.0 %"),
         (
-            finding(0.1, reach=0.2),
+            judgement(0.1, reach=0.2),
             "time +10.0 %; a change beyond the limit of 20 % is not ruled out",
         ),
         (
-            finding(0.1, reach=math.inf),
+            judgement(0.1, reach=math.inf),
             "time +10.0 %; the spread between runs is unknown: compare three or more per side",
         ),
     ],
 )
-def test_a_finding_has_a_reason(one: Finding, reason: str) -> None:
+def test_a_judgement_has_a_reason(one: Judgement, reason: str) -> None:
     assert verdicts._reason(one) == reason
 
 
-def row(name: str, *findings: Finding, fails: int = OK, verdict: Verdict | None = None) -> Row:
-    return Row(name, verdict or findings[0].verdict, fails, "", (1, 1), findings)
+def row(name: str, *judgements: Judgement, fails: int = OK, verdict: Verdict | None = None) -> Row:
+    return Row(name, verdict or judgements[0].verdict, fails, "", (1, 1), judgements)
 
 
 def compared(*rows: Row, **about: object) -> Comparison:
@@ -86,20 +86,20 @@ def compared(*rows: Row, **about: object) -> Comparison:
 
 
 def test_the_worst_finding_decides() -> None:
-    worst = finding(0.1)
-    others = finding(0.06), finding(-0.1), finding(0.01), finding(0.1, reach=0.2)
+    worst = judgement(0.1)
+    others = judgement(0.06), judgement(-0.1), judgement(0.01), judgement(0.1, reach=0.2)
     assert row("A", *others, worst).worst is worst
     gone = replace(FOUND, change=math.nan)
     assert row("A", gone, worst).worst is worst
-    assert row("A", finding(-0.1), gone).worst is gone
+    assert row("A", judgement(-0.1), gone).worst is gone
     assert Row("A", Verdict.NEW, OK, "", (0, 1)).worst is None
 
 
 def test_failures_come_first_then_the_worst_verdict_the_largest_change_and_the_name() -> None:
-    slower = [row(f"S{i}", finding(0.1 * i), fails=REGRESSION) for i in (3, 2)]
+    slower = [row(f"S{i}", judgement(0.1 * i), fails=REGRESSION) for i in (3, 2)]
     twin = replace(slower[1], name="S9")
     gone = Row("A", Verdict.MISSING, UNDECIDED, "", (1, 0))
-    faster, same = row("B", finding(-0.1)), row("A", finding(0.0))
+    faster, same = row("B", judgement(-0.1)), row("A", judgement(0.0))
     ordered = sorted([same, faster, gone, twin, *slower[::-1]], key=verdicts._order)
     assert [r.name for r in ordered] == ["S3", "S2", "S9", "A", "B", "A"]
     assert ordered[3:] == [gone, faster, same]
@@ -117,12 +117,12 @@ def test_failures_come_first_then_the_worst_verdict_the_largest_change_and_the_n
 def test_the_status_is_that_of_the_worst_row(
     fails: list[int], about: Mapping[str, object], status: int
 ) -> None:
-    found = compared(*(row("A", finding(0.0), fails=one) for one in fails), **about)
+    found = compared(*(row("A", judgement(0.0), fails=one) for one in fails), **about)
     assert (found.status, found.ok) == (status, status == OK)
 
 
 def test_a_doubt_on_either_side_and_too_few_guarded_rows_are_inconclusive() -> None:
-    good, unclear = row("A", finding(0.0)), row("B", finding(0.0, reach=1.0))
+    good, unclear = row("A", judgement(0.0)), row("B", judgement(0.0, reach=1.0))
     doubted = replace(SIDE, doubts=("ended early",))
     for sides in ((doubted, SIDE), (SIDE, doubted)):
         assert Comparison(*sides, (good,), ()).status == UNDECIDED
@@ -138,9 +138,13 @@ def test_a_doubt_on_either_side_and_too_few_guarded_rows_are_inconclusive() -> N
 
 
 def test_a_comparison_counts_and_averages() -> None:
-    other = finding(1.0, metric="busbw_GBps", detectable=(0.5, 0.01))
-    rows = row("A", finding(0.21), other), row("B", finding(0.0)), row("C", finding(0.0, reach=1.0))
-    found = compared(*rows, replace(rows[2], name="D", runs=(1, 0), findings=()))
+    other = judgement(1.0, metric="busbw_GBps", detectable=(0.5, 0.01))
+    rows = (
+        row("A", judgement(0.21), other),
+        row("B", judgement(0.0)),
+        row("C", judgement(0.0, reach=1.0)),
+    )
+    found = compared(*rows, replace(rows[2], name="D", runs=(1, 0), judgements=()))
     assert found.geometric_mean == pytest.approx(1.21 ** (1 / 3))
     assert found.matched == 3
     assert found.guarded == rows[:2]

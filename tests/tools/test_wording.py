@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from overlapbench.judge import wording
-from overlapbench.judge.findings import Finding, Verdict
+from overlapbench.judge.judgements import Judgement, Verdict
 from overlapbench.judge.side import Side, figure_of, natural
 from overlapbench.judge.verdicts import Comparison, Row
 from overlapbench.reading.counters import Counter, stored_table
 
 TIME, RATE = (stored_table().counters[name] for name in ("time", "busbw_GBps"))
-FOUND = Finding(
+FOUND = Judgement(
     "time", TIME, base=2.0, new=2.2, change=math.log(1.1), reach=math.log(1.05), error=0.01,
     freedom=8.0, floor=0.05, floor_reason="the spread of runs", detectable=(0.06, 0.07),
     limit=0.1,
@@ -87,8 +87,8 @@ def test_what_is_gone_has_no_figure_and_no_change(counter: Counter) -> None:
     assert natural(counter, math.inf) > 1e300 or natural(counter, -math.inf) > 1e300
 
 
-def row(name: str, *findings: Finding, reason: str = "") -> Row:
-    return Row(name, findings[0].verdict, 0, reason, (5, 5), findings)
+def row(name: str, *judgements: Judgement, reason: str = "") -> Row:
+    return Row(name, judgements[0].verdict, 0, reason, (5, 5), judgements)
 
 
 def compared(*rows: Row, runs: int = 5, **about: object) -> Comparison:

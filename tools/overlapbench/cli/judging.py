@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from overlapbench.cli.command_line import percentage, screen
-from overlapbench.judge.findings import MAX_FLOOR
+from overlapbench.judge.judgements import MAX_FLOOR
 from overlapbench.judge.session import MIN_GUARDED
 from overlapbench.judge.verdicts import ACROSS, Comparison
 from overlapbench.output import ResultError, deliver, require_ending, require_file

@@ -3,7 +3,7 @@
 side       the runs of a side as arrays
 known      the spread between runs that is known before
 floors     the TOML file that sets floors
-findings   each metric of each benchmark: its change, interval and verdict
+judgements   each metric of each benchmark: its change, interval and verdict
 verdicts   the verdict of every benchmark, and the exit status; `compare` for scripts
 wording    all of these in words and figures
 

@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from overlapbench.judge.findings import MAX_FLOOR, Verdict
 from overlapbench.judge.floors import Floors
+from overlapbench.judge.judgements import MAX_FLOOR, Verdict
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import OK, UNDECIDED, Comparison, Row, compare_sides
 from overlapbench.reading.program_run import ProgramRun
@@ -102,9 +102,9 @@ def _confirm(found: Row, again: Row | None, together: Row) -> Row:
         return found
     if Verdict.INVALID in (found.verdict, again.verdict):
         return again
-    worse = any(finding.change > MARGIN for finding in again.findings)
+    worse = any(judgement.change > MARGIN for judgement in again.judgements)
     if together.verdict is Verdict.SLOWER and not worse:  # the two measurements disagree
-        beyond = any(finding.beyond_limit for finding in together.findings)
+        beyond = any(judgement.beyond_limit for judgement in together.judgements)
         return dataclasses.replace(
             together,
             verdict=Verdict.INCONCLUSIVE,

@@ -2,7 +2,7 @@
 
 `compare` is the function of `overlapbench compare` and of scripts.
 
-A benchmark has a finding for each metric that it is judged by. The worst finding decides: a falling
+A benchmark has a judgement for each metric that it is judged by. The worst one decides: a falling
 rate is a regression even if the time has not changed.
 
 Comparisons fail closed. A row is judged from the runs that measured it well, on both sides. One
@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from overlapbench.judge import wording
-from overlapbench.judge.findings import MAX_FLOOR, Finding, Verdict, find
 from overlapbench.judge.floors import Floors, read_floors
+from overlapbench.judge.judgements import MAX_FLOOR, Judgement, Verdict, find
 from overlapbench.judge.side import Side
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import SHOWN, TIME, merge_tables
@@ -46,7 +46,7 @@ class Row:
     fails: int  # the exit status that this row alone would cause
     reason: str
     runs: tuple[int, int]  # number of runs that contain it, on each side
-    findings: tuple[Finding, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
     shown: tuple[tuple[str, float, float], ...] = ()  # metric, base, new; not judged
 
     @property
@@ -55,9 +55,9 @@ class Row:
         return self.verdict.decided
 
     @property
-    def worst(self) -> Finding | None:
-        """The finding that decides."""
-        return min(self.findings, key=_severity, default=None)
+    def worst(self) -> Judgement | None:
+        """The judgement that decides."""
+        return min(self.judgements, key=_severity, default=None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,7 +65,7 @@ class Comparison:
     """The whole comparison; printed, and in a notebook, it is a summary and a table.
 
     base, new    the sides: their sources, context and figures
-    rows         of all benchmarks, worst first, each with a verdict, a reason and findings
+    rows         of all benchmarks, worst first, each with a verdict, a reason and judgements
     differences  of the contexts, whether or not they were allowed
     min_guarded  the share of benchmarks that must be guarded
     """
@@ -123,7 +123,7 @@ class Comparison:
     @property
     def geometric_mean(self) -> float:
         """Mean ratio of times, new to base, over the compared rows; NaN if there is none."""
-        changes = [f.change for row in self.rows for f in row.findings if f.metric == TIME]
+        changes = [f.change for row in self.rows for f in row.judgements if f.metric == TIME]
         return math.exp(sum(changes) / len(changes)) if changes else math.nan
 
     @property
@@ -134,7 +134,7 @@ class Comparison:
     @property
     def detectable(self) -> tuple[float, ...]:
         """The changes found in any guarded benchmark with at least statistics.POWERS; or none."""
-        each = [f.detectable for row in self.guarded for f in row.findings]
+        each = [f.detectable for row in self.guarded for f in row.judgements]
         return tuple(map(max, zip(*each, strict=True)))
 
     @property
@@ -168,16 +168,16 @@ def compare_sides(
     # In a fixed order, whatever that of the files: it affects the last bit of sums over benchmarks.
     judged = sorted(name for name, row in rows.items() if row is None)
     found = find(judged, base, new, floors, max_floor)
-    for name, findings in zip(judged, found, strict=True):
-        rows[name] = _judged(name, base, new, findings)
+    for name, judgements in zip(judged, found, strict=True):
+        rows[name] = _judged(name, base, new, judgements)
     worst_first = sorted((row for row in rows.values() if row), key=_order)
     return Comparison(base, new, tuple(worst_first), tuple(differences.values()))
 
 
-def _severity(finding: Finding) -> tuple[int, float]:
-    """Order findings: the worst verdict first, then the largest change."""
-    unknown = math.isnan(finding.change)
-    return _WORST_FIRST.index(finding.verdict), 0.0 if unknown else -finding.change
+def _severity(judgement: Judgement) -> tuple[int, float]:
+    """Order judgements: the worst verdict first, then the largest change."""
+    unknown = math.isnan(judgement.change)
+    return _WORST_FIRST.index(judgement.verdict), 0.0 if unknown else -judgement.change
 
 
 def _order(row: Row) -> tuple[bool, int, float, str]:
@@ -226,9 +226,9 @@ def _unjudged(
     return Row(name, Verdict.INCOMPARABLE, UNDECIDED, blocking, runs) if blocking else None
 
 
-def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> Row:
-    """Combine the findings of a benchmark: the worst one decides."""
-    worst = min(findings, key=_severity)
+def _judged(name: str, base: Side, new: Side, judgements: tuple[Judgement, ...]) -> Row:
+    """Combine the judgements of a benchmark: the worst one decides."""
+    worst = min(judgements, key=_severity)
     before = base.benchmarks[name]
     runs = before.runs, new.benchmarks[name].runs
     shown = []
@@ -241,10 +241,10 @@ def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> 
     return Row(
         name,
         worst.verdict,
-        max((_fails(f) for f in findings), key=(OK, UNDECIDED, REGRESSION).index),
+        max((_fails(f) for f in judgements), key=(OK, UNDECIDED, REGRESSION).index),
         "; ".join(filter(None, (_reason(worst), before.problem and f"in base: {before.problem}"))),
         runs,
-        findings,
+        judgements,
         tuple(shown),
     )
 
@@ -255,24 +255,24 @@ def _typical(values: Array) -> float:
     return float(np.exp(np.log(measured).mean())) if len(measured) else math.nan
 
 
-def _fails(finding: Finding) -> int:
-    if finding.verdict is Verdict.SLOWER:
+def _fails(judgement: Judgement) -> int:
+    if judgement.verdict is Verdict.SLOWER:
         return REGRESSION
-    unseen = finding.verdict is Verdict.INCONCLUSIVE and finding.beyond_limit
-    return UNDECIDED if finding.verdict is Verdict.INVALID or unseen else OK
+    unseen = judgement.verdict is Verdict.INCONCLUSIVE and judgement.beyond_limit
+    return UNDECIDED if judgement.verdict is Verdict.INVALID or unseen else OK
 
 
-def _reason(finding: Finding) -> str:
-    if finding.verdict is Verdict.INVALID:
-        return f"{finding.metric}: not in the new results"
-    if finding.verdict is Verdict.SAME:
+def _reason(judgement: Judgement) -> str:
+    if judgement.verdict is Verdict.INVALID:
+        return f"{judgement.metric}: not in the new results"
+    if judgement.verdict is Verdict.SAME:
         return ""
-    text = f"{finding.counter.name} {100 * finding.relative:+.1f} %"
-    if finding.verdict is not Verdict.INCONCLUSIVE:
-        return f"{text}, floor {100 * finding.floor:.1f} %"
-    if math.isinf(finding.reach):
+    text = f"{judgement.counter.name} {100 * judgement.relative:+.1f} %"
+    if judgement.verdict is not Verdict.INCONCLUSIVE:
+        return f"{text}, floor {100 * judgement.floor:.1f} %"
+    if math.isinf(judgement.reach):
         return f"{text}; {_UNKNOWN_SPREAD}"
-    return f"{text}; a change beyond the limit of {100 * finding.limit:g} % is not ruled out"
+    return f"{text}; a change beyond the limit of {100 * judgement.limit:g} % is not ruled out"
 
 
 Files = str | Path | Iterable[str | Path] | Results

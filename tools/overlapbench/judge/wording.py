@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from overlapbench.judge.findings import VAST, Finding, Verdict
+from overlapbench.judge.judgements import VAST, Judgement, Verdict
 from overlapbench.output import counted
 from overlapbench.reading.rows import html_table
 from overlapbench.statistics.estimates import POWERS
@@ -24,14 +24,14 @@ def listed(comparison: "Comparison", every: bool = False) -> "list[Row]":
     ]
 
 
-def shown(row: "Row", every: bool = False) -> list[Finding]:
-    """Return the findings of a listed row that are worth a line."""
-    told = [f for f in row.findings if every or f.verdict is not Verdict.SAME]
-    return told or list(row.findings)
+def shown(row: "Row", every: bool = False) -> list[Judgement]:
+    """Return the judgements of a listed row that are worth a line."""
+    told = [f for f in row.judgements if every or f.verdict is not Verdict.SAME]
+    return told or list(row.judgements)
 
 
 def lines(comparison: "Comparison", every: bool = False) -> Iterator[tuple[str, ...]]:
-    """Yield a line per finding: verdict, name and reason, if it is a row's first, and the cells."""
+    """Yield a line per judgement: verdict, name and reason, if it is a row's first, and cells."""
     for row in listed(comparison, every):
         first = row.verdict.value, row.name, row.reason
         for figures in [cells(one) for one in shown(row, every)] or [("",) * len(HEADS)]:
@@ -77,15 +77,15 @@ def _guarding(comparison: "Comparison") -> list[str]:
     return [told, f"guards too little: at least {100 * comparison.min_guarded:g} % are required"]
 
 
-def cells(finding: Finding) -> tuple[str, ...]:
-    """Write a finding, in the order of HEADS."""
+def cells(judgement: Judgement) -> tuple[str, ...]:
+    """Write a judgement, in the order of HEADS."""
     return (
-        finding.counter.label,
-        figure(finding.base),
-        figure(finding.new),
-        _change(finding.relative),
-        interval(finding),
-        "vast" if VAST <= finding.floor < math.inf else _share(finding.floor),
+        judgement.counter.label,
+        figure(judgement.base),
+        figure(judgement.new),
+        _change(judgement.relative),
+        interval(judgement),
+        "vast" if VAST <= judgement.floor < math.inf else _share(judgement.floor),
     )
 
 
@@ -107,11 +107,11 @@ def figure(value: float) -> str:
     return "" if math.isnan(value) else f"{value:#.4g}".removesuffix(".")
 
 
-def interval(finding: Finding) -> str:
+def interval(judgement: Judgement) -> str:
     """Write a confidence interval of the figures, low end first."""
-    low, high = finding.interval
+    low, high = judgement.interval
     if math.isnan(low):
-        return "" if math.isnan(finding.change) else "unknown"
+        return "" if math.isnan(judgement.change) else "unknown"
     ends = (
         f"{100 * end:+.{1 if end < 1 else 0}f}" if end < VAST else _ABOVE for end in (low, high)
     )

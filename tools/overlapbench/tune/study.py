@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from overlapbench.findings.apply import takes_a_kernel
-from overlapbench.judge.findings import find
 from overlapbench.judge.floors import Floors
+from overlapbench.judge.judgements import find
 from overlapbench.judge.session import BASE, schedule
 from overlapbench.judge.side import Side, natural
 from overlapbench.output import ResultError

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xml.etree import ElementTree
 
 from overlapbench.judge import wording
-from overlapbench.judge.findings import Finding, Verdict
+from overlapbench.judge.judgements import Judgement, Verdict
 from overlapbench.judge.verdicts import Comparison, Row
 from overlapbench.output import harmless
 from overlapbench.reading.names import family_of
@@ -89,7 +89,7 @@ def format_json(comparison: Comparison, every: bool = True) -> str:
                 "fails": bool(row.fails),
                 "reason": row.reason,
                 "launches": row.runs,
-                "findings": [_finding(finding) for finding in row.findings],
+                "findings": [_judgement(judgement) for judgement in row.judgements],
                 "not_judged": {metric: {"base": b, "new": n} for metric, b, n in row.shown},
             }
             for row in comparison.rows
@@ -107,25 +107,25 @@ def _known(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _finding(finding: Finding) -> dict[str, object]:
-    """Write a finding; changes, floor and limit are relative, in percent in the table."""
-    low, high = finding.interval
+def _judgement(judgement: Judgement) -> dict[str, object]:
+    """Write a judgement; changes, floor and limit are relative, in percent in the table."""
+    low, high = judgement.interval
     return {
-        "metric": finding.counter.name,
-        "unit": finding.counter.unit,
-        "better": finding.counter.better.value,
-        "verdict": finding.verdict.value,
-        "floor_reason": finding.floor_reason,
-        "base": finding.base,
-        "new": finding.new,
-        "change": finding.relative,
+        "metric": judgement.counter.name,
+        "unit": judgement.counter.unit,
+        "better": judgement.counter.better.value,
+        "verdict": judgement.verdict.value,
+        "floor_reason": judgement.floor_reason,
+        "base": judgement.base,
+        "new": judgement.new,
+        "change": judgement.relative,
         "low": low,
         "high": high,
-        "floor": finding.floor,
-        "detectable": _by_power(finding.detectable),
-        "limit": finding.limit,
-        "error": finding.error,
-        "freedom": finding.freedom,
+        "floor": judgement.floor,
+        "detectable": _by_power(judgement.detectable),
+        "limit": judgement.limit,
+        "error": judgement.error,
+        "freedom": judgement.freedom,
     }
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from overlapbench.grouping import grouped
-from overlapbench.judge.findings import Finding, Verdict
+from overlapbench.judge.judgements import Judgement, Verdict
 from overlapbench.judge.verdicts import Comparison
 from overlapbench.judge.verdicts import Row as Judged
 from overlapbench.judge.wording import percent
@@ -110,7 +110,7 @@ def state(row: Row) -> str:
 
 def change(judged: Judged) -> str:
     """Write the change of a row's time."""
-    times = (percent(one.relative) for one in judged.findings if one.metric == TIME)
+    times = (percent(one.relative) for one in judged.judgements if one.metric == TIME)
     return next(times, "")
 
 
@@ -161,17 +161,17 @@ def causes(bad: Sequence[Row]) -> list[str]:
     ]
 
 
-def list_changes(comparison: Comparison) -> list[tuple[Judged, Finding | None]]:
+def list_changes(comparison: Comparison) -> list[tuple[Judged, Judgement | None]]:
     """Return the benchmarks that are not the same, the worst verdicts first.
 
-    A benchmark is listed with each finding whose verdict is not SAME, or with None if it has none.
+    A benchmark is listed with each judgement that is not SAME, or with None if it has none.
     """
     order = list(Verdict)
-    lines: list[tuple[Judged, Finding | None]] = []
+    lines: list[tuple[Judged, Judgement | None]] = []
     for row in sorted(comparison.rows, key=lambda row: order.index(row.verdict)):
         if row.verdict is not Verdict.SAME:
-            changed = [one for one in row.findings if one.verdict is not Verdict.SAME]
-            lines += [(row, finding) for finding in changed] or [(row, None)]
+            changed = [one for one in row.judgements if one.verdict is not Verdict.SAME]
+            lines += [(row, judgement) for judgement in changed] or [(row, None)]
     return lines
 
 

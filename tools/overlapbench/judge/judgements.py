@@ -1,4 +1,4 @@
-"""The finding for each metric of each benchmark: two figures, the change, its interval, a verdict.
+"""The judgement of each metric of each benchmark: two figures, the change, interval, verdict.
 
 All comparable benchmarks are judged together, one metric after the other, because the statistics
 pool information from all of them and correct for all of them (statistics.py).
@@ -42,7 +42,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Judgement:
     """One metric of one benchmark. Changes are of badness: logarithms, positive if worse."""
 
     metric: str  # as floors files name it
@@ -89,7 +89,7 @@ class Finding:
 
 def find(
     names: Sequence[str], base: Side, new: Side, floors: Floors, max_floor: float = MAX_FLOOR
-) -> list[tuple[Finding, ...]]:
+) -> list[tuple[Judgement, ...]]:
     """Judge the benchmarks `names`, which are on both sides; return one entry per name.
 
     Both sides share one table. With one run per side, only the time is judged: a row states the
@@ -102,7 +102,7 @@ def find(
     known = known_prior(backends, names, typical_ms(base.badness(TIME), new.badness(TIME)))
     metrics = {metric: _estimate(metric, base, new, known) for metric in base.table.judged}
     figures = max(1, sum(int(found.measured.sum()) for found in metrics.values()))
-    rows: list[list[Finding]] = [[] for _ in names]
+    rows: list[list[Judgement]] = [[] for _ in names]
     for metric, found in metrics.items():
         counter = _counter_of(base.table.counters[metric])
         error = found.error
@@ -119,7 +119,7 @@ def find(
             ]
         for i in np.flatnonzero(found.measured | found.gone).tolist():
             rows[i].append(
-                Finding(
+                Judgement(
                     metric,
                     counter,
                     base=figure_of(counter, float(found.base[i])),
