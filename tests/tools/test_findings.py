@@ -235,6 +235,12 @@ def test_a_measured_way_out_replaces_what_a_row_could_save_at_most() -> None:
     assert rules_of(result(waits, timed(f"{PAIR}/first:comm", 0.5))) == ["order"]
 
 
+def test_no_sentence_speaks_of_sms_on_the_host_backend() -> None:
+    waits = LIMITED["waits for SMs"][0]
+    assert rules_of(result(waits)) == ["waits for SMs"]
+    assert rules_of(result(waits, backend="host")) == []
+
+
 def test_the_most_usual_row_is_told_and_the_others_are_counted() -> None:
     rows = [
         *(timed(f"{PAIR}{more}", 2.0) for more in ("", "/sm_target:116")),

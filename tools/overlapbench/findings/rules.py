@@ -61,6 +61,7 @@ class Limit:
     evidence: Sequence[str] = ()
     ways: Sequence[str] = ()
     when: str = ""  # a condition
+    backend: str = ""  # that the sentence is true of; "" for both
 
 
 Rule = Change | Limit
@@ -92,8 +93,11 @@ def find(results: Sequence[Result]) -> list[Finding]:
     cuda = [row for one in results if one.backend == "cuda" for row in one.rows if row.trusted]
     changes = [list(_changes(rule, cuda, machines)) for rule in CHANGES]
     settled = {id(case.row) for cases in changes for case in cases if case.saving.matters}
-    open_rows = [row for row in rows if id(row) not in settled]
-    limits = [list(_limits(rule, open_rows)) for rule in LIMITS]
+    limits = [
+        list(_limits(rule, [row for row in within if id(row) not in settled]))
+        for rule in LIMITS
+        for within in [cuda if rule.backend else rows]
+    ]
     return largest(one for cases in (*changes, *limits) for one in _strongest(cases))
 
 
