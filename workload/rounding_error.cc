@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace overlapbench {
 
@@ -27,7 +28,9 @@ RoundingError RoundingError::Stored(Element element) const {
   return {own + UnitRoundoff(element), walk};
 }
 
-RoundingError RoundingError::AsTerm() const { return {0, std::hypot(own / std::sqrt(3.0), walk)}; }
+RoundingError RoundingError::AsTerm() const {
+  return {0, std::hypot(own / std::numbers::sqrt3, walk)};
+}
 
 RoundingError RoundingError::And(const RoundingError& other) const {
   return {own + other.own, std::hypot(walk, other.walk)};
