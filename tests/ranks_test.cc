@@ -41,22 +41,22 @@ std::optional<double>& Quota() {
 
 // MPI's interface for profilers: these take the place of its own functions.
 extern "C" {
-int MPI_Comm_dup(MPI_Comm from, MPI_Comm* made) {
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
   ++Mpi().communicators;
-  return PMPI_Comm_dup(from, made);
+  return PMPI_Comm_dup(comm, newcomm);
 }
-int MPI_Comm_split(MPI_Comm from, int colour, int key, MPI_Comm* made) {
-  const int code = PMPI_Comm_split(from, colour, key, made);
-  if (*made != MPI_COMM_NULL) ++Mpi().communicators;
+int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
+  const int code = PMPI_Comm_split(comm, color, key, newcomm);
+  if (*newcomm != MPI_COMM_NULL) ++Mpi().communicators;
   return code;
 }
-int MPI_Comm_split_type(MPI_Comm from, int type, int key, MPI_Info info, MPI_Comm* made) {
+int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
   ++Mpi().communicators;
-  return PMPI_Comm_split_type(from, type, key, info, made);
+  return PMPI_Comm_split_type(comm, split_type, key, info, newcomm);
 }
-int MPI_Comm_free(MPI_Comm* communicator) {
+int MPI_Comm_free(MPI_Comm* comm) {
   --Mpi().communicators;
-  return PMPI_Comm_free(communicator);
+  return PMPI_Comm_free(comm);
 }
 int MPI_Query_thread(int* provided) {
   const int code = PMPI_Query_thread(provided);
