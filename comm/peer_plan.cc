@@ -22,7 +22,7 @@ Range PartOf(const Range& range, long word, long index, long count) {
 }
 
 // A chain of so many phases takes phases - 1 pieces longer than one copy of everything. Each piece
-// costs a meeting and the start of its copy, 12 us on four H200, in which an engine copies 4 MiB.
+// costs a meeting and the start of its copy, 12 us on four H100, in which an engine copies 4 MiB.
 // The sum of both is least where they are equal.
 std::vector<Range> EqualPieces(const Range& all, const PeerProblem& problem, int phases) {
   constexpr double kMeetingBytes = 4 << 20;
@@ -39,17 +39,17 @@ std::vector<Range> EqualPieces(const Range& all, const PeerProblem& problem, int
 // piece costs a meeting and the start of its copies, which takes longer the more ranks there are,
 // so there should be few. Therefore each piece is as short as it can be: its copy takes as long as
 // the sum of the piece before. A rank receives ranks - 1 parts and adds ranks of them, writing one;
-// a kernel of 16 SMs moves bytes six times as fast as the link. The last piece's sum takes as long
-// as a meeting with its copies.
+// a kernel of 16 SMs moves bytes six times as fast as the link. The sum of 24 MiB takes about as
+// long as a meeting with its copies, both the longer the more ranks there are.
 std::vector<Range> ShrinkingPieces(const Range& all, const PeerProblem& problem) {
   constexpr double kSpeedOfSums = 6;
-  constexpr long kLastSumBytes = 128L << 20;
+  constexpr long kLeastCutBytes = 24L << 20;
   const int ranks = problem.ranks;
   const double rest_share = (ranks + 1.0) / (ranks - 1) / kSpeedOfSums;
   std::vector<Range> pieces;
   Range rest = all;
   const auto rest_words = [&] { return (rest.end - rest.first) / problem.word; };
-  while (rest_words() * kPlanWordBytes * (ranks + 1) >= kLastSumBytes) {
+  while (rest_words() * kPlanWordBytes >= kLeastCutBytes) {
     const auto words = static_cast<long>((1 - rest_share) * static_cast<double>(rest_words()));
     pieces.push_back({rest.first, rest.first + words * problem.word});
     rest.first = pieces.back().end;
