@@ -207,9 +207,9 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
   spec.excluded = [&row, machine](const Settings& settings) {
     return Excluded(machine, row, settings);
   };
-  spec.footprint = [&row, host](const Settings& settings) {
-    const bool has_scratch = !host && Adds(row.operation) && MayNeedScratch(settings);
-    const std::size_t buffers = (settings.Text("place") == "in" ? 1 : 2) + (has_scratch ? 1 : 0);
+  spec.footprint = [&row](const Settings& settings) {
+    const std::size_t scratch = Adds(row.operation) && settings.Text("transport") == "copy" ? 1 : 0;
+    const std::size_t buffers = (settings.Text("place") == "in" ? 1 : 2) + scratch;
     return Footprint{buffers * settings.Integer("bytes"), 0};
   };
   spec.make = [&row, machine, transports](const Settings& settings) {

@@ -154,12 +154,6 @@ std::string NoTransport(const Machine& machine, const std::vector<Operation>& op
   return "";
 }
 
-bool MayNeedScratch(const Settings& settings) {
-  const TransportRow& row = RowOf(settings);
-  return row.carrier == Carrier::kPeers &&
-         (row.engine == PeerEngine::kCopy || row.engine == PeerEngine::kSmBulk);
-}
-
 bool IsByCopyEngine(const Settings& settings) {
   const TransportRow& row = RowOf(settings);
   return row.carrier == Carrier::kNccl ? row.nccl.copy_engines : row.engine == PeerEngine::kCopy;

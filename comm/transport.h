@@ -36,10 +36,6 @@ std::vector<Axis> TransportAxes(const Machine& machine);
 std::string NoTransport(const Machine& machine, const std::vector<Operation>& operations,
                         const Settings& settings, bool own_stays = false);
 
-// Whether sums by the transport of these settings may need a scratch buffer
-// (Communicator::scratch_bytes).
-bool MayNeedScratch(const Settings& settings);
-
 // Whether the transport of these settings moves data by copy engine.
 bool IsByCopyEngine(const Settings& settings);
 

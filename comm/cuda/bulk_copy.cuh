@@ -17,16 +17,12 @@ __device__ inline void BulkStore(void* global, const void* shared, std::uint32_t
                "r"(SharedAddress(shared)), "r"(bytes)
                : "memory");
 }
-// Ends a group of stores, and waits until the shared memory of all but the last `pending` groups
+// Ends a group of stores, and waits until the shared memory of all but the last `kPending` groups
 // can be reused.
-__device__ inline void CommitStores(int pending) {
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-  if (pending == 0)
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-  else if (pending == 1)
-    asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
-  else
-    asm volatile("cp.async.bulk.wait_group.read 2;" ::: "memory");
+template <int kPending>
+__device__ void CommitStores() {
+  asm volatile("cp.async.bulk.commit_group;\n cp.async.bulk.wait_group.read %0;" ::"n"(kPending)
+               : "memory");
 }
 // Makes this thread's writes to shared memory visible to bulk copies.
 __device__ inline void FenceSharedWrites() {

@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "comm/cuda/bulk_copy.cuh"
 #include "comm/cuda/peer_meeting.cuh"
@@ -25,6 +26,9 @@ constexpr int kSlots = 12;
 constexpr int kSlotBytes = 16 * 1024;
 constexpr int kSlotWords = kSlotBytes / static_cast<int>(sizeof(uint4));
 constexpr std::size_t kBulkTileBytes = 64 * 1024;
+// Groups of stores in flight beside the latest: few, because SMs that send faster than the link
+// accepts slow each other down.
+constexpr int kPending = 2;
 
 struct Ring {
   uint4 words[kSlots * kSlotWords];
@@ -34,9 +38,8 @@ struct Ring {
 };
 
 struct BulkOptions {
-  int slots;    // of the ring that are used
-  int pending;  // groups of stores in flight beside the latest
-  bool adds;    // whether any move does
+  int slots;  // of the ring that are used
+  bool adds;  // whether any move does
 };
 
 // A role's place in the ring: its slot, and the phase of the slot's barriers.
@@ -82,13 +85,13 @@ __device__ void StoreShare(const PackedMoves& plan, const Share& share, const Bu
     for (int to = 0; to < move.destinations; ++to)
       BulkStore(static_cast<uint4*>(move.to[to]) + store.first(),
                 ring.words + turn.slot * kSlotWords, store.bytes());
-    CommitStores(options.pending);
-    if (stored++ < options.pending) continue;
+    CommitStores<kPending>();
+    if (stored++ < kPending) continue;
     ring.emptied[emptied.slot].Arrive();
     emptied.Next(options.slots);
   }
   AwaitStores();
-  for (int left = min(stored, options.pending); left > 0; --left, emptied.Next(options.slots))
+  for (int left = min(stored, kPending); left > 0; --left, emptied.Next(options.slots))
     ring.emptied[emptied.slot].Arrive();
 }
 
@@ -186,18 +189,13 @@ bool IsWithin(const AddressedMove& move) {
   return move.destinations == 1 && move.within != 0 && move.remote == 0;
 }
 
-// How many slots a block uses, which are being filled or emptied. SMs that send faster than the
-// link accepts slow each other down, so the blocks that send keep few stores in flight. If blocks
-// also read from peers, their reads share the link with the peers' writes: so many bytes saturate
-// it, and more would delay the writes. Sums of two ranks are fastest with 9 blocks that fill 8
-// slots each, half of which comes from the peer, 10 that fill 7, or 12 that fill 6.
-BulkOptions OptionsFor(const AddressedPlan& plan, int blocks, bool sends_by_half) {
-  constexpr int kMostPending = 2;
+// If blocks both read from peers and write to them, their reads share the link with the peers'
+// writes. So many bytes saturate it, and more would delay the writes: sums of two ranks are fastest
+// with 9 blocks that fill 8 slots each, half of which comes from the peer, 10 that fill 7, or 12
+// that fill 6.
+BulkOptions OptionsFor(const AddressedPlan& plan, int blocks) {
   constexpr int kReadBytes = 72 * kSlotBytes / 2;
-  constexpr int kSentBytes = 24 * kSlotBytes;
-  const int senders = sends_by_half ? std::max(blocks / 2, 1) : blocks;
-  BulkOptions options{kSlots, std::clamp(kSentBytes / (senders * kSlotBytes) - 1, 0, kMostPending),
-                      false};
+  BulkOptions options{kSlots, false};
   for (const auto& phase : plan.phases) {
     for (const AddressedMove& move : phase) {
       options.adds |= move.sources > 1;
@@ -205,7 +203,7 @@ BulkOptions OptionsFor(const AddressedPlan& plan, int blocks, bool sends_by_half
       const bool is_written_to_peers = std::popcount(move.within) < move.destinations;
       if (remote == 0 || !is_written_to_peers) continue;
       const int ahead = std::max(kReadBytes * move.sources / (blocks * kSlotBytes * remote), 1);
-      options.slots = std::min(options.slots, ahead + options.pending + 1);
+      options.slots = std::min(options.slots, ahead + kPending + 1);
     }
   }
   return options;
@@ -235,7 +233,7 @@ void EnqueueBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
   }
   PackedMoves packed = Packed(split, blocks, kBulkTileBytes);
   packed.own_moves = static_cast<int>(own_moves);
-  const BulkOptions options = OptionsFor(split, blocks, own_moves > 0);
+  const BulkOptions options = OptionsFor(split, blocks);
   if (!options.adds) return LaunchBulkMoves<std::int32_t>(stream, blocks, meeting, packed, options);
   ForSummedType(plan.element, [&]<class Type>() {
     LaunchBulkMoves<Type>(stream, blocks, meeting, packed, options);

@@ -11,8 +11,8 @@
 // bytes of each of two moves in flight. By Little's law, 64 KiB per NVLink latency of about 1.4 µs
 // give the 48 GB/s that an SM reaches.
 //
-// With bulk copies (PTX ISA, cp.async.bulk), one thread loads 16 KiB at a time into a ring in shared
-// memory, and another stores them from there. Half of the block adds in between.
+// With bulk copies (PTX ISA, cp.async.bulk), one thread loads 16 KiB at a time into a ring in
+// shared memory, and another stores them from there. Half of the block adds in between.
 //
 // A wait in a meeting ends after the timeout, or when `stop` is set. The block then sets `failed`
 // and no longer accesses other ranks' memory.
