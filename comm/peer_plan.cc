@@ -27,7 +27,8 @@ Range PartOf(const Range& range, long word, long index, long count) {
 std::vector<Range> EqualPieces(const Range& all, const PeerProblem& problem, int phases) {
   constexpr double kMeetingBytes = 4 << 20;
   constexpr double kMostPieces = 64;
-  const double bytes = static_cast<double>(all.end / problem.word * kPlanWordBytes);
+  const long words = all.end / problem.word;
+  const auto bytes = static_cast<double>(words * kPlanWordBytes);
   const auto count = static_cast<long>(
       std::clamp(std::sqrt((phases - 1) * bytes / kMeetingBytes), 1.0, kMostPieces));
   std::vector<Range> pieces;
