@@ -7,7 +7,7 @@ import pytest
 from overlapbench.traces.breakdown import PARTS, Breakdown, Difference
 from overlapbench.traces.collectives import Waiting
 from overlapbench.traces.model import Class
-from overlapbench.traces.patterns import Finding
+from overlapbench.traces.patterns import Shown
 from overlapbench.view import trace_comparison
 from overlapbench.view.breakdown import render, to_dict
 from overlapbench.view.console import Screen
@@ -27,7 +27,7 @@ FIRST = Breakdown(
     differences=[
         Difference(f"name {i}\x1b", Class.COMM, Class.COMP, i, i * MS) for i in range(7, 0, -1)
     ],
-    findings=[Finding("late launches", 9 * MS, 12.5, "Launch earlier.")],
+    patterns=[Shown("late launches", 9 * MS, 12.5, "Launch earlier.")],
     notes=("of all", "of the first"),
     work_ns={(Class.FUSED, "gemm_all_gather"): 3 * MS, (Class.COMP, "gemm"): 8 * MS},
     waiting=Waiting(22 * MS, 5 * MS, 15 * MS, 8, 2, 1 * MS),
@@ -41,7 +41,7 @@ SECOND = replace(
     overlap_pct=None,
     named_overlap_pct=None,
     differences=[],
-    findings=[],
+    patterns=[],
     notes=("of all",),
     work_ns={(Class.COMP, "gemm"): 20 * MS},
     waiting=Waiting(20 * MS, 0, 20 * MS, 8, 6, 5 * MS),
@@ -66,8 +66,6 @@ rank     all  waiting  moving  unmatched    last  others wait
 0     22.000    5.000  15.000      2.000  2 of 8        1.000
 1     20.000    0.000  20.000      0.000  6 of 8        5.000
 
-The others wait longest for rank 1, 5.000 ms in all: it is the last in 6 of 8.
-
 Rank 0 computes least: idle, copying or communicating 78.2 % of T.
 For 6.4 % of T it waits, in collectives, for the last rank to arrive.
 
@@ -88,8 +86,13 @@ Idle, waiting
   for the gate                 14.1 %      11.000 ms
   unknown                      15.4 %      12.000 ms
 
-late launches: 12.5 % of T
-  Launch earlier.
+Verdict: communication is exposed for 10.3 ±1.7 % of T on rank 0. Hiding all of it saves at most
+10.3 % (8.000 ms).
+
+Findings
+ 1. late launches: 12.5 % of T
+    why  rank 0
+    do   Launch earlier.
 
   note: of all
 
@@ -180,6 +183,10 @@ RECORD = {
 def test_the_json_has_every_figure_of_every_rank() -> None:
     document = to_dict([FIRST, SECOND])
     first, second = document.pop("ranks")
+    assert document.pop("verdict").endswith("saves at most 10.3 % (8.000 ms).")
+    (finding,) = document.pop("findings")
+    assert (finding["rule"], finding["action"]) == ("late launches", "Launch earlier.")
+    assert finding["saves"]["share"] == 9 / 78
     assert document == {"overlapbench_trace": "1", "worst_rank": 0}
     margins = first.pop("pct_margin")
     assert first == RECORD

@@ -46,6 +46,7 @@ export [-h] [--format FORMAT] [--metric NAME] [-o FILE] RESULT.json
 predict [-h] [--benchmark REGEX] [--gpus N,...] [--nodes N,...] [--network GB/s,...]
  [--latency US] [--transport NAME,...] [--bucket-bytes V,...] [--prefetch V,...]
  [--comm-sms V,...] [--microbatches V,...] [--json] [-o FILE] FILE [FILE ...]
+findings [-h] [--json] RESULT.json [RESULT.json ...]
 trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--compare FILE]
  [--json] [-o FILE.json] FILE [FILE ...]
 timeline [-h] -o FILE [--title TITLE] [--beside] [--step N] [--window NAME] [--class PATTERN=CLASS]

@@ -86,7 +86,8 @@ def _programs() -> dict[str, str]:
 def _write_results(home: Path) -> None:
     one = json.dumps(samples.document(samples.sweep()))
     names = "result before after first second third base new a b a1 a2 base1 base2 new1 new2"
-    for name in (*names.split(), "base/1", "base/2", "new/1", "new/2", "results/1"):
+    jobs = (f"result.connections-{count}" for count in (1, 8))
+    for name in (*names.split(), *jobs, "base/1", "base/2", "new/1", "new/2", "results/1"):
         (home / f"{name}.json").write_text(one)
     for number, document in enumerate(histories.nightly(8, 1, {})):
         document["context"]["date"] = f"2026-10-{10 + number}T03:00:00+00:00"

@@ -145,7 +145,7 @@ def test_a_failure_of_the_plainer_settings_leaves_the_gain() -> None:
             raise ResultError("it failed")
         return GAIN
 
-    study._confirm = confirm  # type: ignore[method-assign]
+    study._confirm = confirm  # type: ignore[method-assign, assignment]
     study.race.run = lambda: BEST  # type: ignore[method-assign]
     study.run()
     assert confirmed == [BEST, ("nccl", "comm")]
