@@ -110,8 +110,8 @@ void RunReporter::Stop() {
 void RunReporter::Abandon(const std::string& reason) {
   if (!is_root_) return;
   // The file comes first, and waits for nothing that shows.
-  if (file_ != nullptr && file_->Abandon(ResultJson::Incomplete(reason)) &&
-      KeepsFile() && Accepts(STDERR_FILENO)) {
+  if (file_ != nullptr && file_->Abandon(ResultJson::Incomplete(reason)) && KeepsFile() &&
+      Accepts(STDERR_FILENO)) {
     std::cerr << fmt::format("overlapbench: kept {} finished rows, marked incomplete: {}\n",
                              kept_rows_.load(), file_->path())
               << std::flush;

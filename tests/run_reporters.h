@@ -46,9 +46,9 @@ class RunReporterTest : public testing::Test {
   RunReporter& Make(ConsoleFormat format, bool with_file, int rank) {
     progress_ = std::make_unique<Progress>(rank, 2);
     auto file = with_file ? std::make_unique<ResultFile>(path()) : nullptr;
-    reporter_ = std::make_unique<RunReporter>(
-        *progress_, finished_, table_, RunReporter::Options{format, console_, keeps_file_},
-        std::move(file));
+    reporter_ = std::make_unique<RunReporter>(*progress_, finished_, table_,
+                                              RunReporter::Options{format, console_, keeps_file_},
+                                              std::move(file));
     return *reporter_;
   }
   void Report(const Finished& one) { ReportAll({one}); }
