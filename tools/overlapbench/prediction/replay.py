@@ -43,81 +43,123 @@ def replay(
     alone_ms   each step's time alone
     starts_ms  when each lane may start; at once if there are none
     """
-    steps, count = run.steps, len(run.steps)
-    before = _predecessors(run)
-    followers: list[list[int]] = [[] for _ in steps]
-    for step, earlier in enumerate(before):
-        for one in earlier:
-            followers[one].append(step)
-    waiting = [len(earlier) for earlier in before]
-    latency_ms = [rules.latency_ms[step.work] if rules.latency_ms else 0.0 for step in steps]
-    ready_ms = [starts_ms[step.lane] if starts_ms else 0.0 for step in steps]
-    left_ms = [max(0.0, ms - late) for ms, late in zip(alone_ms, latency_ms, strict=True)]
-    done = Replayed(0.0, [math.inf] * count, [0.0] * count)
-    free = {step for step in range(count) if not waiting[step]}
-    running: list[int] = []
-    blocked: dict[int, tuple[int, float]] = {}  # by which step, until so much of it is left
-    now, enqueued, host_ms = 0.0, 0, 0.0
-    while True:
-        while enqueued < count:
-            awaited = [done.end_ms[earlier] for earlier in steps[enqueued].host_after]
-            if max(awaited, default=0.0) > now:
-                break
-            host_ms = max(host_ms, *awaited, 0.0) + rules.enqueue_ms
-            ready_ms[enqueued] = max(ready_ms[enqueued], host_ms)
-            enqueued += 1
-        upcoming = math.inf
-        # At the start, the few blocks of a communication are placed first.
-        turns = [(ready_ms[s], -latency_ms[s], s) for s in free if s < enqueued]
-        for at_ms, _, step in sorted(turns):
-            if at_ms > now:
-                upcoming = at_ms
-                break
-            free.remove(step)
-            holder = _holder(run, running, step, rules)
-            if holder is None:
-                running.append(step)
+    return _Replay(run, alone_ms, rules, starts_ms).follow()
+
+
+class _Replay:
+    """What is known of each step at the time `now_ms`."""
+
+    def __init__(
+        self, run: Run, alone_ms: Sequence[float], rules: Rules, starts_ms: Sequence[float]
+    ) -> None:
+        self.run, self.alone_ms, self.rules = run, alone_ms, rules
+        before = _predecessors(run)
+        self.followers: list[list[int]] = [[] for _ in run.steps]
+        for step, earlier in enumerate(before):
+            for one in earlier:
+                self.followers[one].append(step)
+        self.waiting = [len(earlier) for earlier in before]
+        self.latency_ms = [
+            rules.latency_ms[step.work] if rules.latency_ms else 0.0 for step in run.steps
+        ]
+        self.ready_ms = [starts_ms[step.lane] if starts_ms else 0.0 for step in run.steps]
+        self.left_ms = [
+            max(0.0, ms - late) for ms, late in zip(alone_ms, self.latency_ms, strict=True)
+        ]
+        count = len(run.steps)
+        self.done = Replayed(0.0, [math.inf] * count, [0.0] * count)
+        self.free = {step for step in range(count) if not self.waiting[step]}
+        self.running: list[int] = []
+        self.blocked: dict[
+            int, tuple[int, float]
+        ] = {}  # by which step, until so much of it is left
+        self.now_ms, self.enqueued, self.host_ms = 0.0, 0, 0.0
+
+    def follow(self) -> Replayed:
+        while True:
+            self.enqueue()
+            upcoming_ms = self.start_what_is_ready()
+            if self.running:
+                self.advance(upcoming_ms)
+                self.end_what_is_done()
+            elif upcoming_ms < math.inf:
+                self.now_ms = upcoming_ms
             else:
-                kernel_ms = (
-                    max(alone_ms[holder], _TINY_MS)
-                    / rules.waits[steps[step].work][steps[holder].work]
-                )
-                later = math.floor((left_ms[holder] - _TINY_MS) / kernel_ms)
-                blocked[step] = holder, later * kernel_ms
-        if not running:
-            if upcoming == math.inf:
-                done.total_ms = now
-                return done
-            now = upcoming
-            continue
-        rates = [_rate(run, running, step, rules) for step in running]
-        passed = min(left_ms[step] / rate for step, rate in zip(running, rates, strict=True))
-        passed = min(passed, upcoming - now)
-        for holder, until_ms in blocked.values():
-            passed = min(passed, (left_ms[holder] - until_ms) / rates[running.index(holder)])
-        now += passed
-        for step, rate in zip(running, rates, strict=True):
-            left_ms[step] -= passed * rate
-            done.beside_ms[step] += passed * (len(running) > 1)
-        ended = [step for step in running if left_ms[step] <= _TINY_MS]
-        running = [step for step in running if step not in ended]
+                self.done.total_ms = self.now_ms
+                return self.done
+
+    def enqueue(self) -> None:
+        """Let the host enqueue steps, up to one before which it waits."""
+        for step in self.run.steps[self.enqueued :]:
+            awaited_ms = [self.done.end_ms[earlier] for earlier in step.host_after]
+            if max(awaited_ms, default=0.0) > self.now_ms:
+                return
+            self.host_ms = max(self.host_ms, *awaited_ms, 0.0) + self.rules.enqueue_ms
+            self.ready_ms[self.enqueued] = max(self.ready_ms[self.enqueued], self.host_ms)
+            self.enqueued += 1
+
+    def start_what_is_ready(self) -> float:
+        """Return when the next step will be ready; infinite if none will by itself."""
+        # At the start, the few blocks of a communication are placed first.
+        turns = [(self.ready_ms[s], -self.latency_ms[s], s) for s in self.free if s < self.enqueued]
+        for at_ms, _, step in sorted(turns):
+            if at_ms > self.now_ms:
+                return at_ms
+            self.free.remove(step)
+            holder = _holder(self.run, self.running, step, self.rules)
+            if holder is None:
+                self.running.append(step)
+            else:
+                self.blocked[step] = holder, self.left_after_this_kernel_ms(step, holder)
+        return math.inf
+
+    def left_after_this_kernel_ms(self, step: int, holder: int) -> float:
+        """Return how much is left of the holder when its present kernel ends."""
+        steps = self.run.steps
+        kernels = self.rules.waits[steps[step].work][steps[holder].work]
+        kernel_ms = max(self.alone_ms[holder], _TINY_MS) / kernels
+        return math.floor((self.left_ms[holder] - _TINY_MS) / kernel_ms) * kernel_ms
+
+    def advance(self, upcoming_ms: float) -> None:
+        """Go on to the next event."""
+        rates = [_rate(self.run, self.running, step, self.rules) for step in self.running]
+        pairs = list(zip(self.running, rates, strict=True))
+        passed_ms = min(self.left_ms[step] / rate for step, rate in pairs)
+        passed_ms = min(passed_ms, upcoming_ms - self.now_ms)
+        for holder, until_ms in self.blocked.values():
+            rate = rates[self.running.index(holder)]
+            passed_ms = min(passed_ms, (self.left_ms[holder] - until_ms) / rate)
+        self.now_ms += passed_ms
+        for step, rate in pairs:
+            self.left_ms[step] -= passed_ms * rate
+            self.done.beside_ms[step] += passed_ms * (len(self.running) > 1)
+
+    def end_what_is_done(self) -> None:
+        ended = [step for step in self.running if self.left_ms[step] <= _TINY_MS]
+        self.running = [step for step in self.running if step not in ended]
         for step in ended:
-            done.end_ms[step] = now
-            for follower in followers[step]:
-                waiting[follower] -= 1
-                handover = rules.handover_ms * (steps[follower].lane != steps[step].lane)
-                ready_ms[follower] = max(
-                    ready_ms[follower], now + max(handover, latency_ms[follower])
-                )
-                if not waiting[follower]:
-                    free.add(follower)
+            self.done.end_ms[step] = self.now_ms
+            for follower in self.followers[step]:
+                self.release(follower, step)
         # What waited for a kernel is in front of what follows it.
         passes = [
-            s for s, (one, until_ms) in blocked.items() if left_ms[one] <= until_ms + _TINY_MS
+            step
+            for step, (holder, until_ms) in self.blocked.items()
+            if self.left_ms[holder] <= until_ms + _TINY_MS
         ]
-        running += passes
+        self.running += passes
         for step in passes:
-            del blocked[step]
+            del self.blocked[step]
+
+    def release(self, follower: int, step: int) -> None:
+        """Note that a step waits no longer for the one that ended."""
+        steps = self.run.steps
+        self.waiting[follower] -= 1
+        handover_ms = self.rules.handover_ms * (steps[follower].lane != steps[step].lane)
+        after_ms = self.now_ms + max(handover_ms, self.latency_ms[follower])
+        self.ready_ms[follower] = max(self.ready_ms[follower], after_ms)
+        if not self.waiting[follower]:
+            self.free.add(follower)
 
 
 def _predecessors(run: Run) -> list[set[int]]:
