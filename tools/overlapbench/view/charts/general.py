@@ -69,7 +69,7 @@ class General(Curves):
 
 GENERAL = General(
     name="families",
-    title="Other families",
+    title="Each family",
     reading="A figure of each family against what varies most; dashed is a prediction.",
     rows=(),
     x=X("", "", _place, field="size", least=0),
