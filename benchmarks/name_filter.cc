@@ -63,7 +63,7 @@ std::string ShownFilter(const std::string& text) {
   constexpr std::size_t kMost = 300;
   constexpr std::size_t kShown = 60;
   if (text.size() <= kMost) return text;
-  return fmt::format("{}… ({} characters)", Shortened(text, kShown), text.size());
+  return fmt::format("{}… ({} characters)", WithinBytes(text, kShown), text.size());
 }
 
 std::string WithPlusEscaped(const std::string& text) {

@@ -21,7 +21,7 @@ inline std::optional<long> WholeNumber(std::string_view text) {
 
 // The beginning of a text that may only have so many bytes. No character of UTF-8 is cut in two:
 // half of one makes the text, and any JSON with it, unreadable to strict readers.
-inline std::string Shortened(std::string_view text, std::size_t most_bytes) {
+inline std::string WithinBytes(std::string_view text, std::size_t most_bytes) {
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
   std::size_t size = std::min(text.size(), most_bytes);
   while (size > 0 && size < text.size() && continues(text[size])) --size;

@@ -22,7 +22,7 @@ Notices::Notices(MPI_Comm comm) : comm_(comm) {
   answered_.assign(size_, kNone);
 }
 
-std::string Notices::Cut(const std::string& text) { return Shortened(text, kTextBytes - 1); }
+std::string Notices::Cut(const std::string& text) { return WithinBytes(text, kTextBytes - 1); }
 
 void Notices::SendEnding(const std::string& text) {
   Message message;

@@ -27,9 +27,6 @@
 namespace overlapbench {
 namespace {
 
-using std::chrono_literals::operator""ms;
-using std::chrono_literals::operator""s;
-
 TEST_F(RunReporterTest, AFileThatWillBeRemovedIsNotMentioned) {
   for (const bool keeps : {true, false}) {
     keeps_file_ = keeps;

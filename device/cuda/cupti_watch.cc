@@ -157,7 +157,7 @@ std::string ReadableKernel(const char* name) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> readable(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
-  return Shortened(readable == nullptr ? name : readable.get(), kMost_bytes);
+  return WithinBytes(readable == nullptr ? name : readable.get(), kMost_bytes);
 }
 
 const char* CopyName(std::uint8_t kind) {
