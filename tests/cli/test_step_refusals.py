@@ -38,9 +38,6 @@ REFUSALS = {
     "heads by ranks": Refusal(
         2, "Tp/Block", "heads=3", "heads:3 must be a multiple of the 2 ranks"
     ),
-    "heads of a model by ranks": Refusal(
-        3, "Tp/Block", "", "heads:2 must be a multiple of the 3 ranks"
-    ),
     "sharded layers by ranks": Refusal(
         3, "Fsdp", "width=128", "width:128 must be a multiple of the 3 ranks"
     ),
