@@ -158,7 +158,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   constexpr long kMostCopies = 1L << 24;
   if (settings.Integer("tokens") > kMostCopies / (ranks * settings.Integer("topk")))
     return fmt::format("tokens x topk x ranks must be at most {}", kMostCopies);
-  // Of the smallest blocks, of which all others are multiples. Making the routing would take host
+  // Of the smallest blocks: all others are multiples of them. Making the routing would take host
   // memory and time.
   const long bytes = ranks * kRoutedRows * settings.Integer("hidden") *
                      static_cast<long>(SizeOf(LayerElement(machine.device)));

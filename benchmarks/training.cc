@@ -31,7 +31,7 @@ struct ModelSize {
   const char* help;
   long most;
   long Model::* value;
-  long unit;  // of which each rank needs a whole number; 0: ranks do not share it
+  long unit;  // a rank's share is a multiple of it; 0: ranks do not share the size
 };
 constexpr std::array<ModelSize, 3> kModelSizes = {
     {{"hidden", "elements of a token, a multiple of 16", 1L << 16, &Model::hidden, 0},

@@ -186,8 +186,8 @@ std::string Missing(const Machine& machine) {
 
 WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
                     const std::shared_ptr<Transports>& transports) {
-  constexpr long kPage = 4096;  // of which NCCL's symmetric kernels need whole ones
-  constexpr long kWord = 16;    // of which own transports send each rank whole ones
+  constexpr long kPage = 4096;  // NCCL's symmetric kernels need whole pages
+  constexpr long kWord = 16;    // own transports send each rank whole words
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = row.name;

@@ -50,9 +50,8 @@ class Pipelines:
 
 
 # torchtitan (github.com/pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md at
-# 31a17bfd, table 5): 405B on 512 H100, 8 pipeline stages. It names neither the micro-batches, for
-# which the default then was the number of pipeline ranks, nor the stages of a rank, of which two
-# are usual.
+# 31a17bfd, table 5): 405B on 512 H100, 8 pipeline stages. It names neither the micro-batches (the
+# default then was the number of pipeline ranks) nor the stages of a rank (two are usual).
 PIPELINES = (Pipelines("torchtitan 405B, interleaved against 1F1B", 8, 8, 2, 128 / 100),)
 
 

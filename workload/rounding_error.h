@@ -69,7 +69,7 @@ struct RoundingError {
   [[nodiscard]] double Limit(long values, double alarm = kAlarm) const;
 };
 
-// Of values of which some are off by the one, and some by the other.
+// Of values that are off by the one or by the other.
 RoundingError WorseOf(const RoundingError& one, const RoundingError& other);
 
 enum class Adder : std::uint8_t { kFloat32, kTensorCores, kTensorCoresOf8Bits };

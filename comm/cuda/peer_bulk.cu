@@ -191,7 +191,7 @@ bool IsWithin(const AddressedMove& move) {
 
 // If blocks both read from peers and write to them, their reads share the link with the peers'
 // writes. So many bytes saturate it, and more would delay the writes: sums of two ranks are fastest
-// with 9 blocks that fill 8 slots each, half of which comes from the peer, 10 that fill 7, or 12
+// with 9 blocks that fill 8 slots each, half of them from the peer, 10 that fill 7, or 12
 // that fill 6.
 BulkOptions OptionsFor(const AddressedPlan& plan, int blocks) {
   constexpr int kReadBytes = 72 * kSlotBytes / 2;

@@ -16,7 +16,7 @@ from overlapbench.prediction.schedules import Row, Run
 HANDOVER_MS = 0.004  # from a step to one on another stream; docs/prediction.md
 LATENCY_MS = 0.006  # of the start of a communication: a kernel that is ready too comes first
 _ROUNDS = 15
-_WAYS = (1, 2, 4)  # kernels of a step, for one of which a communication waits
+_WAYS = (1, 2, 4)  # kernels of a step; a communication waits for one of them
 _NO_GAIN = 0.9  # a communication is not faster beside another work, but for noise
 _LEAST_COMPANY = 0.15  # a side that has less of it, as a share of its time, tells nothing
 
