@@ -21,6 +21,7 @@
 #include <span>
 
 #include "test_ranks.h"
+#include "thrown.h"
 
 namespace overlapbench {
 namespace {
@@ -65,17 +66,6 @@ ssize_t WrappedRandom(void* bytes, size_t size, unsigned flags) {
 }
 
 namespace {
-
-// The text of what `action` throws, of this type; "" if it throws nothing.
-template <class Exception, class Action>
-std::string Thrown(const Action& action) {
-  try {
-    action();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // A file in memory that holds the rank's number stands for memory that is shared.
 TEST(Descriptors, EveryRankGetsTheOthersDescriptors) {

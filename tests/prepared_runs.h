@@ -19,6 +19,7 @@
 #include "fixtures/prepared_run.h"
 #include "test_ranks.h"
 #include "tests/forwarding_device.h"
+#include "thrown.h"
 
 namespace overlapbench {
 
@@ -95,17 +96,6 @@ class LoggingDevice : public ForwardingDevice {
   Events events_;
   int streams_ = 0;
 };
-
-// What `action` throws, as text.
-template <class Exception, class Action>
-std::string Thrown(const Action& action) {
-  try {
-    action();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "nothing";
-}
 
 class PreparedRunTest : public RanksOnEachBackend {
  protected:

@@ -15,6 +15,7 @@
 #include "comm/communicator.h"
 #include "device/host/host_load.h"
 #include "test_ranks.h"
+#include "thrown.h"
 
 namespace overlapbench {
 namespace {
@@ -75,17 +76,6 @@ namespace {
 using std::chrono_literals::operator""s;
 
 std::string Number(int value) { return std::to_string(value); }
-
-// The text of what `action` throws, of this type; "" if it throws nothing.
-template <class Exception, class Action>
-std::string Thrown(const Action& action) {
-  try {
-    action();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 class RanksTest : public testing::Test {
  protected:

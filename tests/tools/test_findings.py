@@ -19,9 +19,7 @@ from overlapbench.findings.finding import (
     Finding,
     Saving,
     largest,
-    proportion,
     text_of,
-    widened,
 )
 from overlapbench.findings.rules import CHANGES, LIMITS, find
 from overlapbench.output import ResultError
@@ -255,18 +253,6 @@ def test_the_most_usual_row_is_told_and_the_others_are_counted() -> None:
 
 
 # ---- figures
-
-
-def test_a_figure_chosen_among_many_has_a_wider_interval() -> None:
-    assert widened((0.9, 1.2), 1.0, 1) == pytest.approx((0.9, 1.2))
-    low, high = widened((0.9, 1.2), 1.0, 100)
-    assert (1 - low, high - 1) == pytest.approx((0.1776, 0.3552), abs=1e-4)
-
-
-def test_a_proportion_has_wilsons_interval() -> None:
-    """40 of 48, as in the paper's formula by hand."""
-    assert proportion(40, 48) == pytest.approx((0.7043, 0.9131), abs=1e-4)
-    assert proportion(1, 1)[0] == pytest.approx(0.2065, abs=1e-4)
 
 
 def test_at_most_seven_findings_are_shown_the_surest_first() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from overlapbench.statistics.intervals import Interval, pool, written
+from overlapbench.statistics.intervals import Interval, pool, proportion, widened, written
 
 REACH = 1.96
 
@@ -80,3 +80,15 @@ def test_an_interval_is_written_as_it_is(
 ) -> None:
     value, low, high = figures
     assert written(value, low, high, decimals) == text
+
+
+def test_a_figure_chosen_among_many_has_a_wider_interval() -> None:
+    assert widened((0.9, 1.2), 1.0, 1) == pytest.approx((0.9, 1.2))
+    low, high = widened((0.9, 1.2), 1.0, 100)
+    assert (1 - low, high - 1) == pytest.approx((0.1776, 0.3552), abs=1e-4)
+
+
+def test_a_proportion_has_wilsons_interval() -> None:
+    """40 of 48, as in the paper's formula by hand."""
+    assert proportion(40, 48) == pytest.approx((0.7043, 0.9131), abs=1e-4)
+    assert proportion(1, 1)[0] == pytest.approx(0.2065, abs=1e-4)

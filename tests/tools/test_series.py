@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.names import BenchmarkName, binary_size
 from overlapbench.reading.result import Row
 from overlapbench.view.charts.finish import KNEE_RISE, knee
 from overlapbench.view.charts.naming import (
-    binary_size,
     by_order,
     by_workload,
     describe,

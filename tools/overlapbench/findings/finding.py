@@ -1,8 +1,6 @@
 """A finding: one sentence with its figure, the figures behind it, and what to change."""
 
-import math
 import re
-import statistics
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,8 +8,6 @@ from typing import Any
 
 LEAST = 0.02  # of the time: a smaller saving is not worth a change
 MOST = 7  # findings of a run
-_SIDE = 0.025  # of a 95 % interval, outside it
-_QUANTILE = statistics.NormalDist().inv_cdf(1 - _SIDE)
 
 
 @dataclass(frozen=True)
@@ -69,24 +65,6 @@ class Finding:
 def largest(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings to show, those that surely save most first."""
     return sorted(findings, key=lambda one: -one.saving.low)[:MOST]
-
-
-def widened(interval: tuple[float, float], value: float, of: int) -> tuple[float, float]:
-    """Return the interval of a figure that is the most striking one `of` many.
-
-    Each of them may be outside its own interval: all are inside these (Bonferroni).
-    """
-    factor = statistics.NormalDist().inv_cdf(1 - _SIDE / max(1, of)) / _QUANTILE
-    low, high = interval
-    return value - factor * (value - low), value + factor * (high - value)
-
-
-def proportion(count: int, of: int) -> tuple[float, float]:
-    """Return the 95 % interval of a probability (E. B. Wilson, 1927, J. Am. Stat. Assoc. 22)."""
-    square, share = _QUANTILE**2, count / of
-    middle = (share + square / (2 * of)) / (1 + square / of)
-    reach = math.sqrt(share * (1 - share) / of + square / (4 * of**2)) / (1 + square / of)
-    return middle - _QUANTILE * reach, middle + _QUANTILE * reach
 
 
 class _Wrapper(textwrap.TextWrapper):

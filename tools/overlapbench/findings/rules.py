@@ -1,9 +1,8 @@
 """Applies the rules for rows (rules.toml): pairs of rows that differ in one axis, and single rows.
 
 A rule gives one finding at most: that of the most usual row, and of those the one where it surely
-saves most. As that row is chosen
-among many, its interval is wide enough for all of them. A row for which a faster one was measured
-has no finding of what it could save at most.
+saves most. As that row is chosen among many, its interval is wide enough for all of them. A row for
+which a faster one was measured has no finding of what it could save at most.
 """
 
 import re
@@ -15,11 +14,13 @@ from itertools import permutations
 from pathlib import Path
 
 from overlapbench.findings.apply import ways_of
-from overlapbench.findings.finding import Finding, Saving, largest, proportion, widened
+from overlapbench.findings.finding import Finding, Saving, largest
 from overlapbench.grouping import grouped
 from overlapbench.reading.counters import TIME
+from overlapbench.reading.names import binary_size
 from overlapbench.reading.result import Result
 from overlapbench.reading.rows import Row, State
+from overlapbench.statistics.intervals import proportion, widened
 
 # What names omit, where a sentence needs it.
 _STANDING = {
@@ -30,7 +31,6 @@ _SETTINGS = frozenset(_STANDING) | {
     *("comm_ctas", "comm_sms", "sm_target", "comp_sms", "comm_priority", "comp_priority", "engine")
 }
 _ORDERS = {"comp": "the computation", "comm": "the communication", "none": "neither side"}
-_UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 _SIZES = ("bytes", "tokens", "n", "model", "workers")  # axes that tell rows apart in words
 _MACHINE = ("backend", "device", "ranks", "hosts", "driver_version", "nccl_version", "git_revision")
 _ATTRIBUTED = 0.25  # of T - max(C, M), a cause that is worth a finding
@@ -283,9 +283,7 @@ def _spelled(axis: str, value: str) -> str:
     if axis == "first":
         return _ORDERS.get(value, value)
     if axis.endswith("bytes") and value.isdecimal():
-        size = int(value)
-        unit, shift = next((one for one in _UNITS if size >= 1 << one[1]), ("B", 0))
-        return f"{size / (1 << shift):g} {unit}"
+        return binary_size(int(value))
     return f"{axis} {value}" if axis in _SIZES else value
 
 

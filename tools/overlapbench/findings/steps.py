@@ -6,7 +6,8 @@ must be above what matters with all of it.
 
 from collections.abc import Sequence
 
-from overlapbench.findings.finding import LEAST, Finding, Saving, largest, proportion
+from overlapbench.findings.finding import LEAST, Finding, Saving, largest
+from overlapbench.statistics.intervals import proportion
 from overlapbench.traces.breakdown import MIXES, Breakdown, worst_of
 from overlapbench.traces.model import Class
 

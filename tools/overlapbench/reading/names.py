@@ -49,6 +49,20 @@ def spell_sizes(text: str) -> str:
     return _SIZE.sub(lambda size: str(int(size[1]) << _SHIFT[size[2]]), text)
 
 
+def binary_size(size_bytes: int) -> str:
+    """Write a size in its largest whole binary unit: 67108864 is `64 MiB`."""
+    count = binary_count(size_bytes)
+    return f"{count}B" if " " in count else f"{count} B"
+
+
+def binary_count(count: int) -> str:
+    """Write a number with its largest whole binary prefix: 4194304 is `4 Mi`."""
+    for exponent, prefix in ((3, "Gi"), (2, "Mi"), (1, "Ki")):
+        if count and count % 1024**exponent == 0:
+            return f"{count // 1024**exponent} {prefix}"
+    return str(count)
+
+
 @functools.cache
 def chooser(expression: str) -> Callable[[str], bool]:
     """Return a function that tells whether names match an expression, as for --benchmark_filter.

@@ -1,4 +1,4 @@
-"""The 95 % intervals of figures: pooled over several runs, and written.
+"""The 95 % intervals of figures: pooled over several runs, of one among many, and written.
 
 The interval of the median of several runs comes from each run's figure and interval. Runs differ by
 more than their own intervals say: each has its own clocks, memory and placement. So the variance of
@@ -19,7 +19,8 @@ import statistics
 from collections.abc import Sequence
 
 Interval = tuple[float, float]  # the bounds, the lower one first
-_QUANTILE = statistics.NormalDist().inv_cdf(0.975)
+_SIDE = 0.025  # the probability of being beyond one end
+_QUANTILE = statistics.NormalDist().inv_cdf(1 - _SIDE)
 
 
 def pool(figures: Sequence[float], intervals: Sequence[Interval]) -> Interval:
@@ -33,6 +34,24 @@ def pool(figures: Sequence[float], intervals: Sequence[Interval]) -> Interval:
     high = middle + _reach(between, [high - figure for figure, (_, high) in pairs])
     never_negative = all(least >= 0 for least, _ in intervals)
     return (max(0.0, low) if never_negative else low), high
+
+
+def widened(interval: Interval, value: float, of: int) -> Interval:
+    """Return the interval of a figure that is the most striking one `of` many.
+
+    Each of them may be outside its own interval: all are inside these (Bonferroni).
+    """
+    factor = statistics.NormalDist().inv_cdf(1 - _SIDE / max(1, of)) / _QUANTILE
+    low, high = interval
+    return value - factor * (value - low), value + factor * (high - value)
+
+
+def proportion(count: int, of: int) -> Interval:
+    """Return the 95 % interval of a probability (E. B. Wilson, 1927, J. Am. Stat. Assoc. 22)."""
+    square, share = _QUANTILE**2, count / of
+    middle = (share + square / (2 * of)) / (1 + square / of)
+    reach = math.sqrt(share * (1 - share) / of + square / (4 * of**2)) / (1 + square / of)
+    return middle - _QUANTILE * reach, middle + _QUANTILE * reach
 
 
 def written(value: float, low: float, high: float, decimals: int) -> str:
@@ -51,5 +70,5 @@ def _reach(seen: float, reaches: Sequence[float]) -> float:
         from overlapbench.statistics.distributions import t_quantile
 
         freedom = (count - 1) * (variance / (variance - within)) ** 2
-        quantile = float(t_quantile(freedom, 0.025))
+        quantile = float(t_quantile(freedom, _SIDE))
     return quantile * math.sqrt(variance * math.pi / (2 * count + math.pi - 2))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from overlapbench.view.charts.naming import binary_count
+from overlapbench.reading.names import binary_count
 from overlapbench.view.vega import Spec
 
 _MARGIN = 0.08  # on each side, as a share of a logarithmic axis

@@ -10,6 +10,7 @@ without a choice (a copy to the host, a collective of the host backend) have no 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 from overlapbench.grouping import grouped
+from overlapbench.reading.names import binary_count, binary_size
 from overlapbench.reading.result import Row
 
 Name = Callable[[Row], str]
@@ -45,20 +46,6 @@ def describe(axis: str, value: str) -> str:
 
 def _spaced(axis: str) -> str:
     return axis.replace("_", " ").strip()
-
-
-def binary_size(size_bytes: int) -> str:
-    """Write a size in its largest whole binary unit: 67108864 is `64 MiB`."""
-    count = binary_count(size_bytes)
-    return f"{count}B" if " " in count else f"{count} B"
-
-
-def binary_count(count: int) -> str:
-    """Write a number with its largest whole binary prefix: 4194304 is `4 Mi`."""
-    for exponent, prefix in ((3, "Gi"), (2, "Mi"), (1, "Ki")):
-        if count and count % 1024**exponent == 0:
-            return f"{count // 1024**exponent} {prefix}"
-    return str(count)
 
 
 def joined(*parts: str) -> str:
