@@ -1,7 +1,6 @@
 #include "comm/peer_plan.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace overlapbench {
 namespace {
@@ -21,16 +20,16 @@ Range PartOf(const Range& range, long word, long index, long count) {
           range.first + words * (index + 1) / count * word};
 }
 
-// A chain of so many phases takes phases - 1 pieces longer than one copy of everything. Each piece
-// costs a meeting and the start of its copy, 12 us on four H100, in which an engine copies 4 MiB.
-// The sum of both is least where they are equal.
-std::vector<Range> EqualPieces(const Range& all, const PeerProblem& problem, int phases) {
-  constexpr double kMeetingBytes = 4 << 20;
-  constexpr double kMostPieces = 64;
-  const long words = all.end / problem.word;
-  const auto bytes = static_cast<double>(words * kPlanWordBytes);
-  const auto count = static_cast<long>(
-      std::clamp(std::sqrt((phases - 1) * bytes / kMeetingBytes), 1.0, kMostPieces));
+// A chain is the shorter the shorter its pieces, since each rank after the first link waits for one
+// more. Every second piece is in the other lane (comm/cuda/peer_copies.cc), so a piece's meeting
+// and the start of its copy, 12 us on four H100, cost nothing if the other lane's copy takes as
+// long: an engine then copies 4 MiB. There are few pieces, since each takes entries of a stream's
+// queue.
+std::vector<Range> EqualPieces(const Range& all, const PeerProblem& problem) {
+  constexpr long kMeetingBytes = 4L << 20;
+  constexpr long kMostPieces = 64;
+  const long bytes = all.end / problem.word * kPlanWordBytes;
+  const long count = std::clamp(bytes / kMeetingBytes, 1L, kMostPieces);
   std::vector<Range> pieces;
   for (long i = 0; i < count; ++i) pieces.push_back(PartOf(all, problem.word, i, count));
   return pieces;
@@ -294,10 +293,12 @@ class Planner {
 
   // ---- Mail
 
-  [[nodiscard]] Place MailTo(int peer) const { return {peer, PeerBuffer::kMail, rank_ * count()}; }
-  [[nodiscard]] Place MailFrom(int peer) const {
-    return {rank_, PeerBuffer::kMail, peer * count()};
+  // The slot of what `sender` sends. A broadcast has only one sender.
+  [[nodiscard]] long Slot(int sender) const {
+    return problem_.operation == Operation::kBroadcast ? 0 : sender * count();
   }
+  [[nodiscard]] Place MailTo(int peer) const { return {peer, PeerBuffer::kMail, Slot(rank_)}; }
+  [[nodiscard]] Place MailFrom(int peer) const { return {rank_, PeerBuffer::kMail, Slot(peer)}; }
 
   [[nodiscard]] std::vector<MovePhase> Mail() const {
     const Place input{rank_, PeerBuffer::kSend, 0};
@@ -383,8 +384,7 @@ std::vector<MovePhase> InSteps(const std::vector<MovePhase>& phases,
 std::vector<Range> PiecesByCopy(const PeerProblem& problem, int phases) {
   const Range all{0, MoveCount(problem, Direction::kStore)};
   if (phases == 1) return {all};
-  return Adds(problem.operation) ? ShrinkingPieces(all, problem)
-                                 : EqualPieces(all, problem, phases);
+  return Adds(problem.operation) ? ShrinkingPieces(all, problem) : EqualPieces(all, problem);
 }
 
 std::vector<MovePhase> MovesToPeers(std::vector<MovePhase> phases, int rank) {

@@ -29,9 +29,9 @@
 // kMail needs no meetings, because each word shows by itself that it has arrived. A plan has two
 // phases. First a rank copies from its own send buffer to the others' mail. Then it copies or adds,
 // from its own mail and its own send buffer to its own receive buffer. Mail has a slot for each
-// sending rank, as large as a move: element n of what rank r sent is r * MoveCount + n. All ranks
-// add in the same order, so all have the same bits. Each rank sends everything that the others
-// need, so this pays for short messages only.
+// sending rank, as large as a move: element n of what rank r sent is r * MoveCount + n (of a
+// broadcast, n). All ranks add in the same order, so all have the same bits. Each rank sends
+// everything that the others need, so this pays for short messages only.
 //
 // Source of the algorithms: two-shot all-reduce as reduce-scatter and all-gather (R. Rabenseifner,
 // Optimization of collective reduction operations, 2004); broadcast as scatter and all-gather (R.
@@ -122,7 +122,11 @@ long MoveCount(const PeerProblem& problem, Direction direction);
 // Elements of the scratch buffer that the plan needs.
 long ScratchCount(const PeerProblem& problem, Direction direction);
 
-// The largest message from one rank to another that is sent as mail; tuned for two ranks.
+// The largest message from one rank to another that is sent as mail; tuned for two ranks. That of a
+// broadcast, whose only sender has the slots of two, may be twice as large.
 constexpr long kMostMailBytes = 128L << 10;
+constexpr long MostMailBytes(Operation operation) {
+  return operation == Operation::kBroadcast ? 2 * kMostMailBytes : kMostMailBytes;
+}
 
 }  // namespace overlapbench

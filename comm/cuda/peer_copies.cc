@@ -6,7 +6,9 @@
 // A plan of several phases is carried out in pieces (comm/peer_plan.h): while the engines copy one
 // piece, a kernel adds all arrivals of the one before. All ranks meet before each step, though not
 // every step needs it. An engine copies to one peer after the other, and ranks that drifted apart
-// would send to one peer at the same time and to another not at all.
+// would send to one peer at the same time and to another not at all. A plan without sums, which is
+// a broadcast's chain, runs in two lanes, each a stream with every second piece and meetings of its
+// own: while one lane meets, the other copies.
 
 #include <cudaTypedefs.h>
 #include <cuda_runtime.h>
@@ -26,13 +28,14 @@
 namespace overlapbench {
 namespace {
 
-// Signals between the streams of different ranks. Each has a channel: one for collectives, and two
-// for sends.
+constexpr std::size_t kLanes = 2;
+
+// Signals between the streams of different ranks. Each has a channel: one for each lane of
+// collectives, and two for sends.
 class StreamSignals {
  public:
-  static constexpr std::size_t kMeets = 0;
-  static constexpr std::size_t kMayWrite = 1;
-  static constexpr std::size_t kHasWritten = 2;
+  static constexpr std::size_t kMayWrite = kLanes;
+  static constexpr std::size_t kHasWritten = kLanes + 1;
 
   StreamSignals(const PeerBoard& board, int rank, int ranks)
       : board_(board),
@@ -70,14 +73,14 @@ class StreamSignals {
                                  static_cast<unsigned>(operations.size()), operations.data(), 0),
         "cuStreamBatchMemOp");
   }
-  // The streams of all ranks meet.
-  void Meet(Stream& stream) {
-    ++meetings_;
+  // The streams of all ranks meet that carry out this lane.
+  void Meet(Stream& stream, std::size_t lane) {
+    const std::uint32_t number = ++meetings_.at(lane);
     std::vector<Operation> operations;
     for (int peer = 0; peer < ranks_; ++peer)
-      if (peer != rank_) operations.push_back(Give(peer, kMeets, meetings_));
+      if (peer != rank_) operations.push_back(Give(peer, lane, number));
     for (int peer = 0; peer < ranks_; ++peer)
-      if (peer != rank_) operations.push_back(Await(peer, kMeets, meetings_));
+      if (peer != rank_) operations.push_back(Await(peer, lane, number));
     Enqueue(stream, std::move(operations));
   }
 
@@ -86,7 +89,7 @@ class StreamSignals {
   int rank_;
   int ranks_;
   PFN_cuStreamBatchMemOp_v11070 batch_memory_operations_;
-  std::uint32_t meetings_ = 0;
+  std::array<std::uint32_t, kLanes> meetings_{};  // so far, by lane
 };
 
 // Whether what `enqueue` enqueues finishes on all ranks while the SMs of all GPUs are held. Called
@@ -130,7 +133,7 @@ class CopyEngines : public PeerCommunicator {
     const auto enqueue = [&](Stream& stream) {
       if (call.count == 0) return;
       if (IsPointToPoint(call.operation)) return Enqueue(stream, call);
-      ExecuteSteps(stream, WithAddresses(call, MovesToPeers(PhasesOf(call), rank())));
+      ExecuteSteps(stream, 0, WithAddresses(call, MovesToPeers(PhasesOf(call), rank())));
     };
     if (TakesNoSms(machine().device, machine().ranks, enqueue)) return proven;
     return {{},
@@ -145,7 +148,19 @@ class CopyEngines : public PeerCommunicator {
   void Execute(Stream& stream, const CollectiveCall& call) override {
     const std::vector<MovePhase> phases = PhasesOf(call);
     const auto pieces = PiecesByCopy(ProblemOf(call), static_cast<int>(phases.size()));
-    ExecuteSteps(stream, WithAddresses(call, InSteps(phases, pieces)));
+    const auto steps = [&](const std::vector<Range>& some) {
+      return WithAddresses(call, InSteps(phases, some));
+    };
+    if (Adds(call.operation) || pieces.size() == 1) return ExecuteSteps(stream, 0, steps(pieces));
+    std::array<std::vector<Range>, kLanes> lanes;
+    for (std::size_t i = 0; i < pieces.size(); ++i) lanes.at(i % kLanes).push_back(pieces[i]);
+    Side& second = SidesOf(stream).onward;
+    stream.Record(*second.done);
+    second.stream->Wait(*second.done);
+    ExecuteSteps(stream, 0, steps(lanes[0]));
+    ExecuteSteps(*second.stream, 1, steps(lanes[1]));
+    second.stream->Record(*second.done);
+    stream.Wait(*second.done);
   }
 
  private:
@@ -172,7 +187,8 @@ class CopyEngines : public PeerCommunicator {
 
   // The call's stream meets the other ranks and copies to them by copy engine. Meanwhile `here`
   // adds and copies within this GPU, which takes SMs. With two ranks, no copies compete for a link,
-  // so `onward` copies sums to the peer while the next piece is on its way.
+  // so `onward` copies sums to the peer while the next piece is on its way. Plans without sums have
+  // their second lane there.
   struct Side {
     std::unique_ptr<Stream> stream;
     std::unique_ptr<Event> done;
@@ -197,10 +213,10 @@ class CopyEngines : public PeerCommunicator {
     return found->second;
   }
 
-  void ExecuteSteps(Stream& stream, const AddressedPlan& plan) {
+  void ExecuteSteps(Stream& stream, std::size_t lane, const AddressedPlan& plan) {
     Sides& sides = SidesOf(stream);
     for (const auto& step : plan.phases) {
-      signals_.Meet(stream);
+      signals_.Meet(stream, lane);
       EnqueueStep(stream, sides, step, plan.element);
     }
     for (Side* side : {&sides.here, &sides.onward}) {
@@ -208,7 +224,7 @@ class CopyEngines : public PeerCommunicator {
       side->stream->Record(*side->done);
       stream.Wait(*side->done);
     }
-    signals_.Meet(stream);
+    signals_.Meet(stream, lane);
   }
 
   void EnqueueStep(Stream& stream, Sides& sides, const std::vector<AddressedMove>& moves,
