@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -49,24 +50,27 @@ CommandLine Read(std::vector<std::string> arguments, ProgramHooks& hooks) {
   }
 }
 
+// Names the first rank whose flags differ from rank 0's. Texts may be cut off, so it compares
+// hashes.
+[[noreturn]] void RefuseFlags(Ranks& ranks, const std::string& text) {
+  const auto all = ranks.Gather(text, "comparing flags");
+  const auto hash = static_cast<double>(std::hash<std::string>()(text));
+  const auto hashes = ranks.GatherNumbers({&hash, 1}, "comparing flags");
+  const auto other = std::ranges::find_if(hashes, [&](double one) { return one != hashes[0]; });
+  const auto rank = other - hashes.begin();
+  throw FatalError(
+      fmt::format("the ranks were not given the same flags: rank 0: '{}', rank {}: '{}'{}; start "
+                  "all ranks with the same flags and environment",
+                  all[0], rank, all[rank], all[rank] == all[0] ? ", which differ further on" : ""),
+      FatalError::kKnownToAll);
+}
+
 // Every rank has its own command line and environment. If they differ, or if one is refused, all
 // ranks end here instead of waiting for each other.
 void CompareFlags(Ranks& ranks, const CommandLine& line) {
   const Progress::Scope scope(ranks.progress(), Phase::kAgree);
   const std::string& text = line.error.empty() ? line.options.shared_flags : line.error;
-  const auto all = ranks.Gather(text, "comparing flags");
-  // Gathered texts may be cut off, so compare hashes.
-  const auto hash = static_cast<double>(std::hash<std::string>()(text));
-  const auto hashes = ranks.GatherNumbers({&hash, 1}, "comparing flags");
-  for (int rank = 1; rank < ranks.size(); ++rank) {
-    if (hashes[rank] == hashes[0]) continue;
-    throw FatalError(
-        fmt::format("the ranks were not given the same flags: rank 0: '{}', rank {}: '{}'{}; start "
-                    "all ranks with the same flags and environment",
-                    all[0], rank, all[rank],
-                    all[rank] == all[0] ? ", which differ further on" : ""),
-        FatalError::kKnownToAll);
-  }
+  if (!ranks.IsSameOnAll(text, "comparing flags")) RefuseFlags(ranks, text);
   if (!line.error.empty()) throw UsageError(line.error);
 }
 

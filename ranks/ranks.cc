@@ -297,6 +297,13 @@ std::vector<std::string> Ranks::GatherIfAny(const std::string& text, const std::
   return any > 0 ? Gather(text, what) : std::vector<std::string>();
 }
 
+bool Ranks::IsSameOnAll(const std::string& text, const std::string& what) {
+  const auto hash = static_cast<double>(std::hash<std::string>()(text));
+  std::array range = {hash, -hash};
+  Max(range, what);
+  return range[0] == -range[1];
+}
+
 void Ranks::Broadcast(std::span<std::byte> bytes, const std::string& what) {
   const auto lent = Lend(bytes);
   MPI_Request request = MPI_REQUEST_NULL;

@@ -118,6 +118,8 @@ class Ranks {
   // memory and hardly more time on many ranks.
   [[nodiscard]] std::vector<std::string> GatherIfAny(const std::string& text,
                                                      const std::string& what);
+  // Whether all ranks pass the same text. It compares hashes, in one maximum.
+  [[nodiscard]] bool IsSameOnAll(const std::string& text, const std::string& what);
   // Copies rank 0's bytes to every rank.
   void Broadcast(std::span<std::byte> bytes, const std::string& what);
 

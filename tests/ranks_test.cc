@@ -182,6 +182,11 @@ TEST_F(RanksTest, LongTextsAreCutBetweenCharacters) {
   }
 }
 
+TEST_F(RanksTest, KnowsWhetherATextIsTheSameOnAll) {
+  EXPECT_TRUE(ranks().IsSameOnAll("a text", "the test"));
+  EXPECT_EQ(ranks().IsSameOnAll(is_last() ? "another" : "a text", "the test"), ranks().size() == 1);
+}
+
 TEST_F(RanksTest, GatherIfAnyHasNoTextsOrAll) {
   EXPECT_TRUE(ranks().GatherIfAny("", "the test").empty());
   const auto texts = ranks().GatherIfAny(is_last() ? "mine" : "", "the test");
