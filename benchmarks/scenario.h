@@ -5,8 +5,8 @@
 //
 // A `Family` has a name, the counters that it alone defines, and its scenarios on a machine. A
 // `Scenario` is all rows of one name: axes with their default values, the runs for each combination
-// of values, and the report that turns their samples into counters. docs/adding-a-scenario.md shows
-// one.
+// of values, and the report that turns their samples into counters.
+// docs/internals/adding-a-scenario.md shows one.
 #pragma once
 
 #include <functional>

@@ -9,11 +9,11 @@
     dev/fault_drill.py --backend cuda --share-gpu \\
         --filter 'transport:(copy|sm_)'
 
-Each drill is one job of real ranks. A fault strikes it in a phase (docs/faults.md): a process is
-killed or freezes, a disk fills up, a result is corrupted. The drill then compares the time to the
-end, the exit status, the messages, the kept rows and the leftovers with the suite's promises. With
---ends, whole jobs are struck from outside: by a signal to the launcher, to mpirun or to a rank, or
-by a full disk. It needs mpirun, and only Python's standard library.
+Each drill is one job of real ranks. A fault strikes it in a phase (docs/internals/faults.md): a
+process is killed or freezes, a disk fills up, a result is corrupted. The drill then compares the
+time to the end, the exit status, the messages, the kept rows and the leftovers with the suite's
+promises. With --ends, whole jobs are struck from outside: by a signal to the launcher, to mpirun or
+to a rank, or by a full disk. It needs mpirun, and only Python's standard library.
 
 Exit status: 0 if all promises were kept, 1 if one was broken, 2 for bad usage.
 """

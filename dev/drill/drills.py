@@ -1,8 +1,8 @@
 """The drills: a table of faults, and of the suite's promises for each.
 
 A drill measures small and quick rows: ROWS, unless it names others. The fault strikes when a phase
-begins for the visit-th time (docs/faults.md). Where rows must be kept, the visit is chosen so that
-the first row is finished and the last is not:
+begins for the visit-th time (docs/internals/faults.md). Where rows must be kept, the visit is
+chosen so that the first row is finished and the last is not:
 
 - `connect`, `make`, `fill`, `verify` and `report` begin once per row, `first` twice.
 - `write` begins once at the start, and once per row.

@@ -3,8 +3,8 @@
 //   copies    first half   second half
 //   kernels                compute
 //
-// The worked example of docs/adding-a-scenario.md: two lanes, three steps, a counter of its own,
-// and a bound.
+// The worked example of docs/internals/adding-a-scenario.md: two lanes, three steps, a counter of
+// its own, and a bound.
 #include "benchmarks/scenario.h"
 
 namespace overlapbench::families {

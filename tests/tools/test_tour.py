@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TOUR = (ROOT / "docs/tour.md").read_text(encoding="utf-8")
+TOUR = (ROOT / "docs/internals/tour.md").read_text(encoding="utf-8")
 LEFT_OUT = "…"
 MOST_WORDS = 2000  # ten minutes at 200 words a minute, code included
 
