@@ -1,18 +1,14 @@
 #!/usr/bin/env python3
-"""Update the tables in the documents that repeat the statistics of the Python tools.
+"""Update the tables in docs/comparing.md that repeat the statistics of the Python tools.
 
     dev/update_statistics.py
 
-Each table stands between two marker comments, and only this script writes it:
+Each table of docs/comparing.md stands between two marker comments, and only this script writes it:
+the fields that must agree, the known spreads, and comparisons of recorded runs.
 
-- docs/comparing.md: the fields that must agree, the known spreads, comparisons of recorded
-  runs, and simulated ones (simulate_compare.py, which takes minutes).
-- docs/history.md: simulated histories (simulate_history.py).
+tests/tools/test_update_statistics.py fails while one is stale.
 
-tests/tools/test_update_statistics.py fails while one is stale. Of the simulations, it computes some
-rows again.
-
-Exit status: 0 all tables are up to date now; 2 a document is not as expected, or not writable.
+Exit status: 0 all tables are up to date now; 2 the document is not as expected, or not writable.
 """
 
 import re
@@ -21,8 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import checkout  # noqa: F401
-import simulate_compare
-import simulate_history
 from overlapbench.cli.command_line import manual_parser, refuse
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.judgements import Verdict
@@ -35,7 +29,7 @@ from overlapbench.reading.program_run import CONTEXT_FIELDS, read_program_runs
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 # Pairs of runs of one build.
 RECORDED = ("h200x2/overlap", "h200/families", "h200/one-gpu", "h200x2/lab-matrix")
-COMPARING, HISTORY = DOCS / "comparing.md", DOCS / "history.md"
+COMPARING = DOCS / "comparing.md"
 
 
 def fields() -> str:
@@ -75,22 +69,10 @@ def recorded() -> str:
     return "\n".join(lines) + "\n"
 
 
-def comparisons() -> str:
-    trials, seed = simulate_compare.TRIALS, simulate_compare.SEED
-    return simulate_compare.table(simulate_compare.simulate_all(trials, seed), trials, seed)
-
-
-def histories() -> str:
-    series, seed = simulate_history.SERIES, simulate_history.SEED
-    return simulate_history.table(simulate_history.simulate(series, seed), series, seed)
-
-
-TABLES: Mapping[tuple[Path, str], Callable[[], str]] = {
-    (COMPARING, "fields"): fields,
-    (COMPARING, "spreads"): spreads,
-    (COMPARING, "recorded"): recorded,
-    (COMPARING, "comparisons"): comparisons,
-    (HISTORY, "histories"): histories,
+TABLES: Mapping[str, Callable[[], str]] = {
+    "fields": fields,
+    "spreads": spreads,
+    "recorded": recorded,
 }
 
 
@@ -117,12 +99,13 @@ def _split(document: str, name: str) -> tuple[str, str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     manual_parser("update_statistics", __doc__).parse_args(arguments)
-    for (path, name), make in TABLES.items():
-        try:
-            text = replaced(path.read_text(encoding="utf-8"), name, make())
-            replace_file(path, text.encode())
-        except (OSError, ValueError, ResultError) as error:
-            return refuse("update_statistics", f"{path}: {error}")
+    try:
+        text = COMPARING.read_text(encoding="utf-8")
+        for name, make in TABLES.items():
+            text = replaced(text, name, make())
+        replace_file(COMPARING, text.encode())
+    except (OSError, ValueError, ResultError) as error:
+        return refuse("update_statistics", f"{COMPARING}: {error}")
     return 0
 
 

@@ -2,7 +2,7 @@
 
     python tests/tools/made_runs.py FOLDER
 
-writes the 200 files that docs/comparing.md gives the time of.
+writes 200 files, to time a large comparison.
 """
 
 import sys

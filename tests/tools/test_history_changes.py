@@ -1,7 +1,6 @@
 """Changes of level: found where they are known to be, and hardly ever in noise.
 
-The tests take the first 200 series of each kind whose table is in docs/history.md
-(dev/simulate_history.py).
+The tests take the first 200 series of each kind that dev/simulate_history.py simulates.
 """
 
 import itertools
