@@ -15,8 +15,8 @@ runs per side, in the gate's order A B B A. The functions of benchmark_compare d
 
 As for a real machine, the known spread between runs comes from five runs recorded before.
 
-Prints a table. Exit status: 0 if the promises of docs/comparing.md are kept, 1 if one is broken, 2 for
-bad usage.
+Prints a table. Exit status: 0 if the promises of docs/comparing.md are kept, 1 if one is broken, 2
+for bad usage.
 """
 
 import math

@@ -8,8 +8,8 @@ The series have 12 to 100 runs. Noise alone must hardly ever show a change: of i
 one before; and of runs on four machines that nobody recorded. A step in the middle of
 independent runs must be found to within one run.
 
-Prints a table. Exit status: 0 if the promises of docs/history.md are kept, 1 if one is broken, 2 for
-bad usage.
+Prints a table. Exit status: 0 if the promises of docs/history.md are kept, 1 if one is broken, 2
+for bad usage.
 """
 
 import sys

@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
-"""Write docs/reference.md: the package's public functions, from their docstrings.
+"""Write docs/reference.md: the package's public functions, their signatures and first paragraphs.
 
     dev/update_reference.py
 
 MODULES lists them. The script reads the sources without importing them, so it needs neither PyTorch
-nor pytest. A docstring is Markdown except for its tables: lines of names, at least two spaces, and
-their meanings. A table that begins with an error lists what a function raises.
-
-    timeout_s    of every wait, in seconds
+nor pytest. help() shows a docstring as a whole, with parameters and errors.
 
 tests/tools/test_reference.py fails while the page is stale, or a public function has no docstring.
 
@@ -16,10 +13,8 @@ Exit status: 0 the page is up to date now; 2 a file is not as expected, or not w
 
 import argparse
 import ast
-import itertools
 import re
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,19 +28,18 @@ REFERENCE = ROOT / "docs/reference.md"
 HEAD = """\
 # Reference of the Python package
 
-*What does each public function take, return and raise?*
+*Which public functions are there, and what do they return?*
 
 ```python
 import overlapbench as ob
-help(ob.measure)
+help(ob.measure)    # its parameters, with units, and its errors
 ```
 
-This page repeats the package's docstrings; `dev/update_reference.py` makes it from them.
+`dev/update_reference.py` makes this page from the docstrings.
 [measuring-your-own.md](measuring-your-own.md) explains how to measure, and [package.md](package.md)
 how to install.
 """
 _DOCUMENT = re.compile(r"(?<=\()docs/([\w-]+\.md)(?=\))")
-_TABLE = re.compile(r"([\w.]+(?:, [\w.]+)*) {2,}(\S.*)")
 _ARGUMENT = re.compile(r"(?:'[^']*'|\[(?:[^][]|\[[^][]*\])*\]|\([^()]*\)|[^],[()])+")
 _WIDTH = 100  # of a signature
 
@@ -139,11 +133,9 @@ def _anchor(title: str) -> str:
 
 def _section(module: Module) -> str:
     source = (PACKAGE / module.files[0]).read_text(encoding="utf-8")
-    parts = [f"## {module.title}\n", _markdown(ast.get_docstring(ast.parse(source)) or "")]
+    parts = [f"## {module.title}\n", _summary(ast.parse(source))]
     for node in definitions(module):
         parts += [f"### {module.prefix}{node.name}\n", *_described(node, module.prefix)]
-        for part in members(node):
-            parts += [f"#### {node.name}.{part.name}\n", *_described(part, f"{node.name}.")]
     return "\n".join(parts)
 
 
@@ -158,10 +150,17 @@ def members(node: Definition) -> Iterator[ast.FunctionDef]:
 def _described(node: Definition, prefix: str) -> Iterator[str]:
     if signature := _signature(node, prefix):
         yield f"```python\n{signature}\n```\n"
-    yield _markdown(ast.get_docstring(node) or "")
-    values = [line for line in map(_value, node.body) if line]
+    yield _summary(node)
+    values = [f"- `{one.name}`: {_summary(one).strip()}" for one in members(node)]
+    values += [line for line in map(_value, node.body) if line]
     if isinstance(node, ast.ClassDef) and values:
         yield "\n".join(values) + "\n"
+
+
+def _summary(node: Definition | ast.Module) -> str:
+    """Return the first paragraph of a docstring, with linked documents."""
+    text = (ast.get_docstring(node) or "").split("\n\n")[0]
+    return _DOCUMENT.sub(r"[\1](\1)", " ".join(text.split())) + "\n"
 
 
 def _value(node: ast.stmt) -> str:
@@ -212,32 +211,6 @@ def _call(name: str, words: Sequence[str], result: str) -> str:
     if len(line) <= _WIDTH:
         return line
     return "\n".join([f"{name}(", *(f"    {word}," for word in words), f"){result}"])
-
-
-def _markdown(docstring: str) -> str:
-    """Return a docstring as Markdown, with fenced code, lists for tables, and linked documents."""
-    parts: list[str] = []
-    text = _DOCUMENT.sub(r"[\1](\1)", docstring)
-    for code, some in itertools.groupby(text.split("\n\n"), lambda one: one.startswith("    ")):
-        if code:
-            parts.append("```python\n" + textwrap.dedent("\n\n".join(some)) + "\n```")
-        else:
-            parts += map(_paragraph, some)
-    return "\n\n".join(parts) + "\n"
-
-
-def _paragraph(text: str) -> str:
-    if not _TABLE.match(text):
-        return text
-    entries: list[str] = []
-    for line in text.splitlines():
-        if entry := _TABLE.match(line):
-            names = ", ".join(f"`{name}`" for name in entry[1].split(", "))
-            entries.append(f"- {names}: {entry[2]}")
-        else:
-            entries[-1] += f" {line.strip()}"
-    raises = re.match(r"[\w.]*(Error|Exception)\b", text)
-    return "\n".join(["Raises:\n", *entries] if raises else entries)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

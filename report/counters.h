@@ -4,8 +4,8 @@
 // sense, and a definition. Counters that any family's rows may have are in counters.cc. All others
 // are in benchmarks/, in the file that reports them: those that several families share, such as
 // PairCounters, and those of a single family. benchmarks/catalog.cc assembles the table.
-// It is written into every result file: the console, the tools and docs/metrics.md (generated) read
-// it from there, and nothing lists counters again.
+// It is written into every result file: the console and the tools read it from there, and nothing
+// lists counters again.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,7 @@ std::vector<Counter> TraceCounters();
 // The members "counters", "families" and, if there are any, "workloads" of a result's JSON, each
 // followed by a comma.
 std::string JsonMembers(const CounterTable& table);
-// The tables of docs/metrics.md.
+// The table of counters, for --list_counters=markdown.
 std::string MarkdownTables(const CounterTable& table);
 // One line each, for --help.
 std::string CounterHelp(const CounterTable& table);

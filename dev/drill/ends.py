@@ -172,7 +172,7 @@ _HEADER = "| Cause | Last line | Status | Rows kept | Left behind |\n|---|---|--
 
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
-    """Return the table of docs/internals/faults.md."""
+    """Return the ends as a table."""
     return _HEADER + "".join(_row(verdict) for verdict in verdicts)
 
 

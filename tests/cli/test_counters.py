@@ -120,9 +120,7 @@ def test_the_tools_read_every_row(text: str, result: dict[str, Any]) -> None:
     assert sorted(str(row.name) for row in parse_result("run", text).rows) == sorted(names)
 
 
-@pytest.mark.parametrize(
-    "path", [update_counters.METRICS, update_counters.STORED, update_counters.PATTERNS]
-)
+@pytest.mark.parametrize("path", [update_counters.STORED, update_counters.PATTERNS])
 def test_generated_copies_of_the_table_are_up_to_date(launcher: "Launcher", path: Path) -> None:
     expected = update_counters.up_to_date(launcher.binary)[path]
     assert path.read_text(encoding="utf-8") == expected, "run dev/update_counters.py"

@@ -59,7 +59,8 @@ def test_documents_and_cmake_name_the_same_version() -> None:
     (required,) = re.findall(
         r"find_package\(NCCL (\S+) ", (ROOT / "cmake/cuda.cmake").read_text(encoding="utf-8")
     )
-    (named,) = re.findall(r"\| NCCL ≥ ([\d.]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    document = (ROOT / "docs/running.md").read_text(encoding="utf-8")
+    (named,) = re.findall(r"\| NCCL ≥ ([\d.]+)", document)
     assert named == required
 
 

@@ -42,7 +42,9 @@ def test_everything_has_a_docstring(_: Module, node: Definition) -> None:
     assert [one.name for one in (node, *members) if not ast.get_docstring(one)] == []
 
 
-def test_a_docstring_becomes_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_docstring_s_first_paragraph_is_on_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "made.py").write_text('''"""What it is (docs/method.md).
 
     import made
@@ -52,14 +54,15 @@ def test_a_docstring_becomes_markdown(tmp_path: Path, monkeypatch: pytest.Monkey
 It has no state.
 """
 def up(x: "int | None" = None, *rest: dict[str, tuple[int, int]], y: str = "a,b") -> "float":
-    """Go up.
+    """Go up,
+    or down.
 
-    x     how far,
-          in steps
-    rest  the others
-
-    ValueError, TypeError  `x` is none
+    x     how far, in steps
     """
+class Lift:
+    """It moves (docs/method.md)."""
+    def go(self) -> None:
+        """Go."""
 def _hidden() -> None: ...
 ''')  # fmt: skip
     monkeypatch.setattr(update_reference, "PACKAGE", tmp_path)
@@ -69,16 +72,13 @@ def _hidden() -> None: ...
         "\n- [It's made](#its-made)",
         "## It's made",
         "What it is ([method.md](method.md)).",
-        "```python\nimport made",
-        "made.up()\n```",
-        "It has no state.",
         "### m.up",
         '```python\nm.up(x: int | None = None, *rest: dict[str, tuple[int, int]], y: str = "a,b")'
         " -> float\n```",
-        "Go up.",
-        "- `x`: how far, in steps\n- `rest`: the others",
-        "Raises:",
-        "- `ValueError`, `TypeError`: `x` is none\n",
+        "Go up, or down.",
+        "### m.Lift",
+        "It moves ([method.md](method.md)).",
+        "- `go`: Go.\n",
     ]
 
 

@@ -2,7 +2,7 @@
 
     python tests/tools/traces.py FILE MIB
 
-writes the trace that docs/timelines.md gives the memory of.
+writes a trace of that size, to see how much memory reading it takes.
 """
 
 import json
