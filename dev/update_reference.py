@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write docs/reference.md: the package's public functions, their signatures and first paragraphs.
+"""Write docs/reference.md: the package's public functions, how they are called, what they do.
 
     dev/update_reference.py
 
 MODULES lists them. The script reads the sources without importing them, so it needs neither PyTorch
-nor pytest. help() shows a docstring as a whole, with parameters and errors.
+nor pytest. help() shows a docstring as a whole, with types, defaults and errors.
 
 tests/tools/test_reference.py fails while the page is stale, or a public function has no docstring.
 
@@ -32,7 +32,7 @@ HEAD = """\
 
 ```python
 import overlapbench as ob
-help(ob.measure)    # its parameters, with units, and its errors
+help(ob.measure)    # with types, defaults, units and errors
 ```
 
 `dev/update_reference.py` makes this page from the docstrings.
@@ -40,8 +40,6 @@ help(ob.measure)    # its parameters, with units, and its errors
 how to install.
 """
 _DOCUMENT = re.compile(r"(?<=\()docs/([\w-]+\.md)(?=\))")
-_ARGUMENT = re.compile(r"(?:'[^']*'|\[(?:[^][]|\[[^][]*\])*\]|\([^()]*\)|[^],[()])+")
-_WIDTH = 100  # of a signature
 
 Definition = ast.FunctionDef | ast.ClassDef
 
@@ -149,7 +147,7 @@ def members(node: Definition) -> Iterator[ast.FunctionDef]:
 
 def _described(node: Definition, prefix: str) -> Iterator[str]:
     if signature := _signature(node, prefix):
-        yield f"```python\n{signature}\n```\n"
+        yield f"`{signature}`\n"
     yield _summary(node)
     values = [f"- `{one.name}`: {_summary(one).strip()}" for one in members(node)]
     values += [line for line in map(_value, node.body) if line]
@@ -175,24 +173,23 @@ def _value(node: ast.stmt) -> str:
 
 
 def _signature(node: Definition, prefix: str) -> str:
+    """Return how it is called, with its parameters' names; of a class without fields nothing."""
     if isinstance(node, ast.ClassDef):
-        fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
-        words = [re.sub(r" = field\(.*", " = ...", ast.unparse(part)) for part in fields]
-        return _call(f"{prefix}{node.name}", words, "") if fields else ""
-    decorators = {ast.unparse(one) for one in node.decorator_list}
-    if decorators & {"property", "pytest.fixture"}:
+        fields = [ast.unparse(part.target) for part in node.body if isinstance(part, ast.AnnAssign)]
+        return f"{prefix}{node.name}({', '.join(fields)})" if fields else ""
+    if "pytest.fixture" in {ast.unparse(one) for one in node.decorator_list}:
         return f"{prefix}{node.name}: {_type(node.returns)}"
-    words = [word for word in _arguments(node.args) if word != "self"]
-    return _call(f"{prefix}{node.name}", words, f" -> {_type(node.returns)}")
+    names = ", ".join(_parameters(node.args))
+    return f"{prefix}{node.name}({names}) -> {_type(node.returns)}"
 
 
-def _arguments(arguments: ast.arguments) -> list[str]:
-    """Return the arguments as they are written, one by one."""
-    for one in ast.walk(arguments):
-        if isinstance(one, ast.arg) and one.annotation:
-            one.annotation = ast.Name(_type(one.annotation))
-    # Split at commas outside brackets.
-    return [word.strip() for word in _ARGUMENT.findall(ast.unparse(arguments))]
+def _parameters(of: ast.arguments) -> Iterator[str]:
+    yield from (one.arg for one in of.args if one.arg != "self")
+    if of.vararg or of.kwonlyargs:
+        yield f"*{of.vararg.arg if of.vararg else ''}"
+    yield from (one.arg for one in of.kwonlyargs)
+    if of.kwarg:
+        yield f"**{of.kwarg.arg}"
 
 
 def _type(node: ast.expr | None) -> str:
@@ -203,14 +200,6 @@ def _type(node: ast.expr | None) -> str:
         case None:
             return "None"
     return ast.unparse(node)
-
-
-def _call(name: str, words: Sequence[str], result: str) -> str:
-    words = [re.sub(r"(?<=\S)=(?=\S)", " = ", word).replace("'", '"') for word in words]
-    line = f"{name}({', '.join(words)}){result}"
-    if len(line) <= _WIDTH:
-        return line
-    return "\n".join([f"{name}(", *(f"    {word}," for word in words), f"){result}"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

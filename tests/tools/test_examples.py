@@ -1,12 +1,23 @@
-"""The examples of docs/examples that read traces, on made-up ones; the others need GPUs."""
+"""The examples of docs/examples that need no GPU: those that read results or made-up traces."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_readme_s_picture_and_words_have_the_recorded_figures(tmp_path: Path) -> None:
+    script = [sys.executable, ROOT / "docs/examples/two_transports.py", tmp_path / "drawn.svg"]
+    subprocess.run(script, env=os.environ | {"PYTHONPATH": str(ROOT / "tools")}, check=True)
+    drawn = (tmp_path / "drawn.svg").read_text(encoding="utf-8")
+    kept = (ROOT / "docs/images/transports.svg").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for figure in ("3.326 ms", "1.546 ms"):
+        assert all(figure in text for text in (drawn, kept, readme))
 
 
 def counter_tracks(folder: Path) -> subprocess.CompletedProcess[str]:

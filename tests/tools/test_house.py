@@ -151,6 +151,16 @@ def test_links_between_documents_lead_somewhere() -> None:
     ] == []
 
 
+def test_documents_are_short() -> None:
+    """As `wc -w` counts: the README without its list of questions, and all of docs."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    start, _, rest = readme.partition("\n## How do I")
+    questions, _, end = rest.partition("\n## ")
+    assert questions.count("(docs/") >= 10
+    assert len(f"{start}{end}".split()) <= 900
+    assert sum(len(path.read_text().split()) for path in (ROOT / "docs").rglob("*.md")) <= 35_000
+
+
 def leads_somewhere(document: Path, link: str) -> bool:
     name, _, anchor = link.partition("#")
     target = document.parent / name if name else document

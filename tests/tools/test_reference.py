@@ -73,8 +73,7 @@ def _hidden() -> None: ...
         "## It's made",
         "What it is ([method.md](method.md)).",
         "### m.up",
-        '```python\nm.up(x: int | None = None, *rest: dict[str, tuple[int, int]], y: str = "a,b")'
-        " -> float\n```",
+        "`m.up(x, *rest, y) -> float`",
         "Go up, or down.",
         "### m.Lift",
         "It moves ([method.md](method.md)).",
