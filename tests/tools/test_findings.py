@@ -11,6 +11,8 @@ import pytest
 
 import samples
 import traces
+import update_apply
+from apply_table import Gain, gains_of
 from overlapbench.cli import findings as command_line
 from overlapbench.findings import steps
 from overlapbench.findings.apply import APPLY, advise, takes_a_kernel, ways_of, with_table
@@ -365,8 +367,60 @@ def test_own_kernels_are_told_from_settings() -> None:
     assert advise({"transport": "nccl_ce"}).variables == {"NCCL_CTA_POLICY": "2"}
 
 
-def test_the_page_has_the_table() -> None:
+def test_the_page_has_the_tables() -> None:
     page = (ROOT / "docs/apply.md").read_text(encoding="utf-8")
     assert with_table(page) == page, "run dev/update_apply.py"
-    with pytest.raises(ResultError, match="no table"):
-        with_table("# Apply\n")
+    assert update_apply.with_gains(page) == page, "run dev/update_apply.py"
+    for replaced in (with_table, update_apply.with_gains):
+        with pytest.raises(ResultError, match="no table"):
+            replaced("# Apply\n")
+
+
+# PyTorch has these lines, but the example does not measure them: defaults, kernels of one's own,
+# pipelines, which training_peers.py measures, and the host's part of loading data.
+UNMEASURED = {"first:comp", "first:none", "virtual", "workers"}
+# Names that stand beside the one that is measured.
+BESIDE = {
+    "_low_contention_reduce_scatter",
+    "fused_matmul_reduce_scatter",
+    "_micro_pipeline_tp",
+    "DataLoader",
+}
+
+
+def test_each_line_for_pytorch_is_code_that_runs() -> None:
+    lines = {
+        key: entry["PyTorch"]
+        for key, entry in APPLY.items()
+        if "PyTorch" in entry and not entry.get("kernel")
+    } | {"transport:copy": APPLY["transport:copy"]["PyTorch"]}
+    measured = {update_apply.key_of(setting) for setting in update_apply.examples()}
+    assert measured == lines.keys() - UNMEASURED
+    code = (update_apply.EXAMPLES / "apply_settings.py").read_text(encoding="utf-8")
+    names = {
+        name for key in measured for name in re.findall(r"\w*[a-z]_[\w.]*\w|\w+(?=\()", lines[key])
+    }
+    assert len(names) > 20
+    assert [name for name in names - BESIDE if name.split(".")[-1] not in code] == []
+
+
+def test_a_gain_is_what_both_intervals_allow() -> None:
+    def row(variant: str, ms: float, state: str = "ok") -> samples.Json:
+        name = f"Compute/Apply/setting:batch/variant:{variant}/cache:cold"
+        told = {} if state == "ok" else {"state": state, "reason": "why", "valid": 0}
+        return timed(name, ms, 0.01, **told)
+
+    def gain(*rows: samples.Json) -> Gain:
+        (found,) = gains_of(result(*rows).rows)
+        return found
+
+    saves = gain(row("default", 2.0), row("set", 1.0))
+    assert saves.saved == pytest.approx((1 - 1.01 / 1.98, 1 - 0.99 / 2.02))
+    assert saves.times == "2.000 ±0.020 → 1.000 ±0.010 ms"
+    assert saves.verdict == "saves 49.0 to 51.0 %"
+    assert gain(row("default", 1.0), row("set", 2.0)).verdict == "costs 96.0 to 104.0 %"
+    equal = gain(row("default", 1.0), row("set", 1.01)).verdict
+    assert equal == "no difference seen (-3.0 to 1.0 %)"
+    for rows in ([row("set", 1.0)], [row("default", 1.0), row("set", 1.0, "invalid")]):
+        assert (gain(*rows).saved, gain(*rows).verdict) == (None, "")
+    assert gain(*rows).times.endswith("→ invalid: why")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import overlapbench as ob
+from apply_table import gains_of
 from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN, library_path
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import read_results
@@ -226,23 +227,45 @@ def test_a_layer_is_compared_with_the_suites_fastest_and_problems_are_told() -> 
     assert list(lines_of(case, {"fused": "cannot run"}))[1:] == ["  fused           cannot run"]
 
 
-def test_a_whole_run_on_the_host(tmp_path: Path) -> None:
+def run_on_the_host(*words: str | Path) -> "subprocess.CompletedProcess[str]":
+    """Run an example on two ranks of the host backend, with PyTorch."""
     pytest.importorskip("torch", reason="needs torch")
     mpirun = shutil.which(MPIRUN[0])
     if mpirun is None or not library_path().is_file():
         pytest.skip("needs mpirun and the library")
-    small = ["--models", "small", "--tokens", "128", "--layers", "3", "--width", "64",
-             "--step-tokens", "32", "--buckets", "16384", "--prefetch", "1", "--stage-layers", "2",
-             "--microbatches", "4"]  # fmt: skip
-    done = subprocess.run(
-        [mpirun, *MPIRUN[1:], "-n", "2", sys.executable, EXAMPLE, "-o", tmp_path, "--backend",
-         "host", "--budget-ms", "20", *small],
+    return subprocess.run(
+        [mpirun, *MPIRUN[1:], "-n", "2", sys.executable, *words, "--backend", "host",
+         "--budget-ms", "20"],
         env=os.environ | MPI_ENVIRONMENT | {"PYTHONPATH": str(ROOT / "tools")},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
+
+
+def test_a_whole_run_on_the_host(tmp_path: Path) -> None:
+    small = ["--models", "small", "--tokens", "128", "--layers", "3", "--width", "64",
+             "--step-tokens", "32", "--buckets", "16384", "--prefetch", "1", "--stage-layers", "2",
+             "--microbatches", "4"]  # fmt: skip
+    done = run_on_the_host(EXAMPLE, "-o", tmp_path, *small)
     assert done.returncode == 1, done.stderr  # the operators exist on GPUs only
     (result,) = read_results([str(tmp_path / "training-peers.json")])
     good = [str(one.name.axis("peer")) for one in result.rows if one.state.comparable]
     assert set(good) == {"None", "sequence", "computation", "ddp", "fsdp", "pp"}
     assert good.count("pp") == len(ORDERS)
     assert "NotImplementedError" in done.stdout
+
+
+def test_settings_are_measured_by_default_and_set(tmp_path: Path) -> None:
+    """Those of docs/examples/apply; one that this machine lacks says so."""
+    script, file = ROOT / "docs/examples/apply/measure_apply.py", tmp_path / "apply.json"
+    done = run_on_the_host(script, "-o", file, "--only", "bucket_bytes,transport_nccl_ce,batch")
+    assert done.returncode == 1, done.stderr
+    (result,) = read_results([str(file)])
+    assert [(gain.setting, len(gain.rows)) for gain in gains_of(result.rows)] == [
+        ("bucket_bytes", 2), ("batch", 2)
+    ]  # fmt: skip
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    assert names == ["bucket_bytes", "transport_nccl_ce", "batch"]
+    assert "\ntransport_nccl_ce    cannot run: RuntimeError: " in done.stdout
+    wrong = run_on_the_host(script, "-o", file, "--only", "none")
+    assert wrong.returncode == 1
+    assert "measure_apply: 'none' is not one of first_comm, " in wrong.stderr
