@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "benchmarks/catalog.h"
+#include "fixtures/energy.h"
 #include "fixtures/patterns.h"
 #include "git_revision.h"
 #include "report/json.h"
@@ -110,6 +112,18 @@ std::string Duration(long seconds) {
                            : fmt::format("{} min {} s", seconds / kMinute, seconds % kMinute);
 }
 
+// "20 s of --energy, " where it is given. Rows that choose count as one of their candidates.
+std::string EnergyTime(const Options& options, const std::vector<Benchmark>& chosen) {
+  if (options.energy == EnergyOf::kNothing) return "";
+  double seconds = 0;
+  for (Benchmark one : chosen) {
+    if (!one.candidates.empty()) one.settings = one.candidates.front();
+    seconds += EnergyTime_s(MakeRuns(one), {.of = options.energy});
+  }
+  const double all = seconds * static_cast<double>(options.repetitions);
+  return fmt::format("{} of --energy, ", Duration(std::lround(all)));
+}
+
 }  // namespace
 
 void Answer(Question question) {
@@ -141,8 +155,9 @@ void PrintDryRun(const Options& options, const std::vector<Benchmark>& chosen) {
     return;
   }
   const long budget_ms = options.budget.count();
-  std::cout << fmt::format("; measuring takes about {} ({} ms each), plus setup and verification\n",
-                           Duration((runs * budget_ms + 999) / 1000), budget_ms);
+  std::cout << fmt::format(
+      "; measuring takes about {} ({} ms each), plus {}setup and verification\n",
+      Duration((runs * budget_ms + 999) / 1000), budget_ms, EnergyTime(options, chosen));
 }
 
 void PrintAxes(const Registry& registry, const Plan& plan) {

@@ -113,14 +113,24 @@ void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>&
   if (count > 1) throw UsageError(std::string("Google Benchmark refuses the flag ") + pointers[1]);
 }
 
-FirstLook LookAround(const Machine& machine) {
+FirstLook LookAround(const Suite& suite) {
+  const Machine& machine = suite.machine;
   const bool by_nccl = machine.device.backend() == Backend::kCuda && !machine.shares_gpus;
-  return {LoadBefore(machine), by_nccl ? NcclNetwork(machine) : ""};
+  FirstLook look{LoadBefore(machine), by_nccl ? NcclNetwork(machine) : ""};
+  if (suite.options.energy != EnergyOf::kNothing) look.energy = LookAtEnergy(machine);
+  return look;
 }
 
 Context AddContext(const Suite& suite, const SelfTest& self_test, const FirstLook& first_look) {
   Context libraries = LibraryVersions(suite.machine.device);
   if (!first_look.network.empty()) libraries["nccl_network"] = first_look.network;
+  if (const auto& energy = first_look.energy) {
+    const bool is_missing = !energy->missing.empty();
+    libraries["energy"] =
+        is_missing ? "not available: " + energy->missing
+                   : fmt::format("{}, a tick every {:.3g} ms", energy->counter, energy->period_ms);
+    if (!is_missing) libraries["idle_W"] = fmt::format("{:.4g}", energy->idle_W);
+  }
   const Context context = DescribeRun(suite.machine, suite.options, libraries);
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
   benchmark::AddCustomContext("self_test", self_test.text);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,12 @@ void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>&
 
 // What is found before anything is measured.
 struct FirstLook {
-  std::string load;     // what else runs here (LoadBefore)
-  std::string network;  // between hosts (NcclNetwork)
+  std::string load;                       // what else runs here (LoadBefore)
+  std::string network;                    // between hosts (NcclNetwork)
+  std::optional<EnergyLook> energy = {};  // with --energy
 };
 // Called by all ranks together, before the self-test.
-FirstLook LookAround(const Machine& machine);
+FirstLook LookAround(const Suite& suite);
 
 // Describes the run (fixtures/context.h) and adds all of it to the JSON's context, with what the
 // self-test found. Called by all ranks together, once.

@@ -119,6 +119,8 @@ int Conclude(const Suite& suite, const SelfTest& self_test) {
     if (suite.machine.ranks.is_root()) std::cerr << "overlapbench: " << what << "\n";
   };
   if (suite.error_rows > 0) tell(fmt::format("{} benchmark runs failed", suite.error_rows));
+  if (suite.energy && !suite.energy->missing.empty())
+    tell("energy not available: " + suite.energy->missing);
   if (!suite.no_traces.empty()) tell("rows were measured without traces: " + suite.no_traces);
   if (!self_test.passed)
     tell(fmt::format("the self-test {}; do not trust this run's figures", self_test.text));
@@ -164,7 +166,8 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     line_files.Abandon(reason);
     if (traces != nullptr) traces->Abandon();
   });
-  const FirstLook first_look = LookAround(suite.machine);
+  const FirstLook first_look = LookAround(suite);
+  suite.energy = first_look.energy;
   const SelfTest self_test = TestItself(watchdog, suite, known);
   const auto context = AddContext(suite, self_test, first_look);
   if (console != nullptr) {

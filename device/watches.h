@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "device/activity.h"
+#include "device/energy_meter.h"
 #include "device/gauge_watch.h"
 
 namespace overlapbench {
@@ -45,6 +46,8 @@ class DeviceWatches {
   virtual std::unique_ptr<ActivityWatch> Activities() = 0;
   // Reads the device's clock, power and links from now on (gauge_watch.h), where available.
   virtual std::unique_ptr<GaugeWatch> Gauges() = 0;
+  // Never nullptr: reading says why there is no such counter here (energy_meter.h).
+  virtual std::shared_ptr<EnergyCounter> Energy() = 0;
   [[nodiscard]] virtual DeviceUse Use() const = 0;
   // Facts about the device's environment for the JSON context: clocks, topology.
   [[nodiscard]] virtual std::map<std::string, std::string> Surroundings() const = 0;

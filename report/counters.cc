@@ -50,6 +50,32 @@ std::vector<Counter> TimeCounters() {
   };
 }
 
+// What fixtures/energy.h reports.
+std::vector<Counter> EnergyCounters() {
+  return {
+      {"energy_J", "J", kLower, Range::kPositive, "energy",
+       "with --energy: what one repetition of T uses, repeated back to back with a warm cache; the "
+       "sum over the ranks' GPUs, idle power included",
+       true},
+      {"average_W", "W", kLower, Range::kPositive, "power",
+       "with --energy: power while T is repeated, the sum over the ranks' GPUs"},
+      {"comp_energy_J", "J", kLower, Range::kPositive, "energy of C", "energy_J of C"},
+      {"comp_average_W", "W", kLower, Range::kPositive, "power of C", "average_W of C"},
+      {"comm_energy_J", "J", kLower, Range::kPositive, "energy of M", "energy_J of M"},
+      {"comm_average_W", "W", kLower, Range::kPositive, "power of M", "average_W of M"},
+      {"serial_energy_J", "J", kLower, Range::kPositive, "energy one by one",
+       "energy_J of the sequential run; in Overlap, of C + M"},
+      {"energy_saved", "", kHigher, Range::kSigned, "energy saved",
+       "(serial_energy_J - energy_J) / serial_energy_J"},
+      {"energy_per_token_J", "J", kLower, Range::kPositive, "energy per token",
+       "energy_J / tokens of all ranks, in steps that have tokens"},
+      {"energy_time_Js", "J s", kLower, Range::kPositive, "energy x time",
+       "energy_J x energy_run_ms"},
+      {"energy_run_ms", "ms", kLower, Range::kPositive, "repeated",
+       "with --energy: time from one repetition of T to the next; the rank with the longest"},
+  };
+}
+
 // The counters of rows of any family.
 std::vector<Counter> SharedCounters() {
   std::vector<Counter> counters = TimeCounters();
@@ -85,7 +111,9 @@ std::vector<Counter> SharedCounters() {
       {"speedup", "", kHigher, Range::kPositive, "speedup",
        "sequential / T; in Overlap (C + M) / T"},
   };
+  const std::vector<Counter> of_energy = EnergyCounters();
   counters.insert(counters.end(), others.begin(), others.end());
+  counters.insert(counters.end(), of_energy.begin(), of_energy.end());
   return counters;
 }
 

@@ -1,5 +1,6 @@
 #include "fake_nvml.h"
 
+#include <chrono>
 #include <string>
 #include <tuple>
 
@@ -34,6 +35,23 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t /*device*/, nvmlClockType_t typ
   const std::optional<unsigned> sm_clock_MHz = TheFakeNvml().sm_clock_MHz;
   if (type != NVML_CLOCK_SM || !sm_clock_MHz) return kNotSupported;
   *clock_MHz = *sm_clock_MHz;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t /*device*/,
+                                                 unsigned long long* energy_mJ) {
+  constexpr std::chrono::milliseconds kTick(100);
+  static const auto first = std::chrono::steady_clock::now();
+  const std::optional<double> power_W = TheFakeNvml().power_W;
+  if (!power_W) return static_cast<nvmlReturn_t>(TheFakeNvml().energy_result);
+  const auto ticks = (std::chrono::steady_clock::now() - first) / kTick;
+  *energy_mJ =
+      static_cast<unsigned long long>(*power_W * static_cast<double>(ticks * kTick.count()));
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t /*device*/, unsigned* current, unsigned* pending) {
+  *current = *pending = TheFakeNvml().is_in_mig_mode ? 1 : 0;
   return NVML_SUCCESS;
 }
 

@@ -21,6 +21,10 @@ struct FakeNvml {
   std::vector<unsigned> processes;
   // What each sampled process took of the SMs, in percent. Without a value, none is sampled.
   std::optional<std::vector<std::pair<unsigned, unsigned>>> process_use;
+  // What the energy counter shows, or why it does not.
+  std::optional<double> power_W;  // since the first reading, in ticks of 100 ms
+  unsigned energy_result = 3;     // without a power: not supported
+  bool is_in_mig_mode = false;
   // By field and scope. Others are not supported.
   std::map<std::pair<unsigned, unsigned>, std::pair<nvmlValueType_t, nvmlValue_t>> fields;
 };

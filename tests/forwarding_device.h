@@ -50,6 +50,7 @@ class ForwardingDevice : public Device, public DeviceWatches {
   std::unique_ptr<ThrottleWatch> Throttling() override { return device_->watches().Throttling(); }
   std::unique_ptr<ActivityWatch> Activities() override { return device_->watches().Activities(); }
   std::unique_ptr<GaugeWatch> Gauges() override { return device_->watches().Gauges(); }
+  std::shared_ptr<EnergyCounter> Energy() override { return device_->watches().Energy(); }
   [[nodiscard]] DeviceUse Use() const override { return device_->watches().Use(); }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
     return device_->watches().Surroundings();

@@ -5,9 +5,14 @@
 #include <unistd.h>
 
 #include <climits>
+#include <memory>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "device/error.h"
 #include "fake_nvml.h"
+#include "thrown.h"
 
 namespace overlapbench {
 namespace {
@@ -73,6 +78,37 @@ TEST_F(NvmlTest, AValueIsReadWithItsType) {
   EXPECT_EQ(power_W(NVML_VALUE_TYPE_SIGNED_LONG_LONG, {.sllVal = 6000}), 6);
   // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): a type that is yet to come.
   EXPECT_EQ(power_W(static_cast<nvmlValueType_t>(99), {.ullVal = 7000}), std::nullopt);
+}
+
+TEST_F(NvmlTest, TheEnergyCounterHasTicks) {
+  TheFakeNvml().power_W = 350;
+  EnergyMeter meter(std::make_shared<NvmlEnergy>(std::make_shared<Nvml>(kFakeBusId)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(750));
+  const std::vector<EnergyTick> ticks = meter.Stop();
+  ASSERT_GE(ticks.size(), 7U);
+  EXPECT_NEAR(PeriodOf_ms(ticks), 100, 5);
+  for (std::size_t i = 1; i < ticks.size(); ++i)
+    EXPECT_NEAR(ticks[i].total_J - ticks[i - 1].total_J, 35, 1e-9);
+  EXPECT_NEAR(UseBetween(ticks, ticks.front().at_ms, ticks.back().at_ms).watts(), 350, 10);
+}
+
+TEST_F(NvmlTest, SaysWhyTheEnergyIsUnknown) {
+  const auto reason = [](const Nvml& nvml) {
+    return Thrown<Error>([&] { (void)nvml.TotalEnergy_J(); });
+  };
+  for (const auto& [code, text] : {std::pair(3U, "this GPU has no energy counter"),
+                                   {4U, "NVML denies permission to read the energy counter"},
+                                   {13U, "the driver's NVML has no energy counter"},
+                                   {15U, "the GPU has fallen off the bus"},
+                                   {999U, "NVML's energy counter: error 999"}}) {
+    TheFakeNvml().energy_result = code;
+    EXPECT_EQ(reason(nvml_), text);
+  }
+  TheFakeNvml().power_W = 350;
+  TheFakeNvml().is_in_mig_mode = true;
+  EXPECT_EQ(reason(nvml_),
+            "the GPU is in MIG mode, and NVML counts the energy of all its instances");
+  EXPECT_EQ(reason(Nvml("0000:00:02.0")), "NVML is not available, or does not know this GPU");
 }
 
 // 10 is busy, 11 and 12 only have the GPU open.

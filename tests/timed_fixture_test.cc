@@ -84,18 +84,35 @@ class SharedDevice : public FaultyDevice {
     --hot_groups;
     return std::make_unique<HotWatch>(is_hot);
   }
+  std::shared_ptr<EnergyCounter> Energy() override { return energy; }
   std::unique_ptr<ActivityWatch> Activities() override {
     auto watch = FaultyDevice::Activities();
     return loses_records ? std::make_unique<LosingWatch>(std::move(watch)) : std::move(watch);
   }
 
   DeviceUse use;
+  std::shared_ptr<EnergyCounter> energy;
   Backend shown = Backend::kHost;
   DeviceInfo known = FaultyDevice::info();
   std::function<double()> elapsed_ms;
   bool loses_records = false;
   int hot_groups = 0;  // how many more are throttled
   bool is_hot = false;
+};
+
+// One joule for every reading.
+class ReadingCounter : public EnergyCounter {
+ public:
+  [[nodiscard]] double Read_J() override {
+    if (++readings_ > most) throw Error("it is worn out");
+    return readings_;
+  }
+  [[nodiscard]] std::string name() const override { return "readings"; }
+  [[nodiscard]] bool is_of_machine() const override { return false; }
+  double most = 1e9;
+
+ private:
+  double readings_ = 0;
 };
 
 class TimedFixtureTest : public testing::Test {
@@ -236,6 +253,31 @@ TEST_F(TimedFixtureTest, ADisturbanceOnOneRankMakesARowNoisyOnAll) {
   EXPECT_EQ(row.state, RowState::kNoisy);
   EXPECT_NE(row.reason.find("1 other process uses a GPU"), std::string::npos) << row.reason;
   EXPECT_EQ(row.Counter("valid"), 1);
+}
+
+TEST_F(TimedFixtureTest, ARowHasItsEnergyIfThatIsAskedFor) {
+  device_.energy = std::make_shared<ReadingCounter>();
+  EXPECT_FALSE(Measure().counters.contains("energy_J"));
+  options_.energy = EnergyOf::kAllRuns;
+  suite_.energy = {.missing = "there is none", .period_ms = 1};
+  EXPECT_FALSE(Measure().counters.contains("energy_J"));
+  suite_.energy->missing.clear();
+  const Row row = Measure();
+  EXPECT_GT(row.Counter("energy_J"), 0);
+  EXPECT_TRUE(row.Counter("average_W").interval);
+}
+
+TEST_F(TimedFixtureTest, ARowWhoseEnergyCounterFailsIsMeasuredAndSaysSo) {
+  const auto counter = std::make_shared<ReadingCounter>();
+  if (OnLastRank()) counter->most = 0;
+  device_.energy = counter;
+  options_.energy = EnergyOf::kAllRuns;
+  suite_.energy = {.period_ms = 1};
+  const Row row = Measure();
+  EXPECT_LT(row.state, RowState::kInvalid);
+  EXPECT_NE(row.reason.find("energy not available: "), std::string::npos) << row.reason;
+  EXPECT_NE(row.reason.find("it is worn out"), std::string::npos) << row.reason;
+  EXPECT_FALSE(row.counters.contains("energy_J"));
 }
 
 TEST_F(TimedFixtureTest, ARowSaysWhatLoadItMet) {

@@ -97,6 +97,7 @@ class CudaWatches : public DeviceWatches {
   std::unique_ptr<GaugeWatch> Gauges() override {
     return std::make_unique<GaugeWatch>(nvml_->available() ? nvml_ : nullptr);
   }
+  std::shared_ptr<EnergyCounter> Energy() override { return std::make_shared<NvmlEnergy>(nvml_); }
   [[nodiscard]] DeviceUse Use() const override { return nvml_->Use(); }
 
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {

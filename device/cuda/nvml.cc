@@ -1,5 +1,6 @@
 #include "device/cuda/nvml.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,16 @@ struct NamedClock {
 };
 constexpr std::array<NamedClock, 2> kClocks = {
     {{NVML_CLOCK_SM, "sm_clock_MHz"}, {NVML_CLOCK_MEM, "memory_clock_MHz"}}};
+
+struct EnergyFault {
+  nvmlReturn_t code;
+  const char* text;
+};
+constexpr std::array<EnergyFault, 4> kEnergyFaults = {
+    {{NVML_ERROR_NOT_SUPPORTED, "this GPU has no energy counter"},
+     {NVML_ERROR_NO_PERMISSION, "NVML denies permission to read the energy counter"},
+     {NVML_ERROR_FUNCTION_NOT_FOUND, "the driver's NVML has no energy counter"},
+     {NVML_ERROR_GPU_IS_LOST, "the GPU has fallen off the bus"}}};
 
 // CUDA 13 marks the violation counter deprecated in favour of field values; drivers still have it.
 #pragma GCC diagnostic push
@@ -89,6 +100,8 @@ struct Nvml::Library : DynamicLibrary {
   OPTIONAL_LIBRARY_FUNCTION(process_utilization, nvmlDeviceGetProcessUtilization);
   OPTIONAL_LIBRARY_FUNCTION(link_state, nvmlDeviceGetNvLinkState);
   OPTIONAL_LIBRARY_FUNCTION(field_values, nvmlDeviceGetFieldValues);
+  OPTIONAL_LIBRARY_FUNCTION(total_energy, nvmlDeviceGetTotalEnergyConsumption);
+  OPTIONAL_LIBRARY_FUNCTION(mig_mode, nvmlDeviceGetMigMode);
 
  private:
   [[nodiscard]] Symbol FindReasons() const {
@@ -156,6 +169,25 @@ GaugeLook Nvml::LookAtGauges() const {
   look.nvlink_sent_bytes = Times(ValueOf(sent), kBytesInKiB);
   look.nvlink_received_bytes = Times(ValueOf(received), kBytesInKiB);
   return look;
+}
+
+double Nvml::TotalEnergy_J() const {
+  constexpr double kJoulesInMillijoule = 1e-3;
+  if (!available()) throw Error("NVML is not available, or does not know this GPU");
+  unsigned mig = 0;
+  unsigned pending = 0;
+  if (library_->mig_mode != nullptr &&
+      library_->mig_mode(library_->gpu, &mig, &pending) == NVML_SUCCESS && mig != 0)
+    throw Error("the GPU is in MIG mode, and NVML counts the energy of all its instances");
+  unsigned long long energy_mJ = 0;
+  const nvmlReturn_t result = library_->total_energy == nullptr
+                                  ? NVML_ERROR_FUNCTION_NOT_FOUND
+                                  : library_->total_energy(library_->gpu, &energy_mJ);
+  if (result == NVML_SUCCESS) return kJoulesInMillijoule * static_cast<double>(energy_mJ);
+  const auto known = std::ranges::find(kEnergyFaults, result, &EnergyFault::code);
+  throw Error(known != kEnergyFaults.end()
+                  ? known->text
+                  : fmt::format("NVML's energy counter: error {}", static_cast<unsigned>(result)));
 }
 
 DeviceUse Nvml::Use() const {

@@ -10,8 +10,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "device/energy_meter.h"
 #include "device/gauge_watch.h"
 #include "device/throttle_watch.h"
 
@@ -36,6 +38,9 @@ class Nvml : public ThrottleSource, public GaugeSource {
   // Power is instantaneous; nvmlDeviceGetPowerUsage returns a mean over a second on most GPUs.
   [[nodiscard]] GaugeLook LookAtGauges() const override;
 
+  // Since the driver was loaded. Throws Error where that is not known of this GPU alone.
+  [[nodiscard]] double TotalEnergy_J() const;
+
   // Leaves out processes that are idle, if the driver knows what each does: those that used no SM
   // in the last two seconds. In a container, NVML may not list the processes of others.
   [[nodiscard]] DeviceUse Use() const;
@@ -50,6 +55,19 @@ class Nvml : public ThrottleSource, public GaugeSource {
   struct Library;
   [[nodiscard]] std::set<long> IdleProcesses(const std::vector<long>& all) const;
   std::unique_ptr<const Library> library_;
+};
+
+// The energy of a GPU with its memory. Instances of a GPU in MIG mode have no counters of their
+// own.
+class NvmlEnergy : public EnergyCounter {
+ public:
+  explicit NvmlEnergy(std::shared_ptr<const Nvml> nvml) : nvml_(std::move(nvml)) {}
+  [[nodiscard]] double Read_J() override { return nvml_->TotalEnergy_J(); }
+  [[nodiscard]] std::string name() const override { return "NVML"; }
+  [[nodiscard]] bool is_of_machine() const override { return false; }
+
+ private:
+  std::shared_ptr<const Nvml> nvml_;
 };
 
 }  // namespace overlapbench

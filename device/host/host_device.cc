@@ -17,6 +17,7 @@
 
 #include "device/device.h"
 #include "device/host/host_memory.h"
+#include "device/host/rapl.h"
 #include "device/host/host_stream.h"
 #include "device/throttle_watch.h"
 #include "device/watches.h"
@@ -84,6 +85,7 @@ class HostWatches : public DeviceWatches {
     return std::make_unique<HostActivityWatch>(log_);
   }
   std::unique_ptr<GaugeWatch> Gauges() override { return std::make_unique<GaugeWatch>(nullptr); }
+  std::shared_ptr<EnergyCounter> Energy() override { return std::make_shared<Rapl>(); }
   // See host_load.h instead, which reads the cores' load.
   [[nodiscard]] DeviceUse Use() const override { return {}; }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {

@@ -31,6 +31,17 @@ class Attributes:
     pct_of_bound: Figure  # of the bound
     sequential_ms: Figure  # sequential
     speedup: Figure  # speedup
+    energy_J: Figure  # energy
+    average_W: Figure  # power
+    comp_energy_J: Figure  # energy of C
+    comp_average_W: Figure  # power of C
+    comm_energy_J: Figure  # energy of M
+    comm_average_W: Figure  # power of M
+    serial_energy_J: Figure  # energy one by one
+    energy_saved: Figure  # energy saved
+    energy_per_token_J: Figure  # energy per token
+    energy_time_Js: Figure  # energy x time
+    energy_run_ms: Figure  # repeated
     comp_ms: Figure  # C
     comm_ms: Figure  # M
     overlap_ms: Figure  # T
