@@ -38,7 +38,7 @@ class Replayed:
     def gap(self) -> float:
         """How much longer the choice takes than the best of all; 0 if it is the best."""
         known = self.recorded.known
-        return known[self.choice].ms / known[self.best].ms - 1
+        return known[self.choice].figure / known[self.best].figure - 1
 
 
 def replay(recorded: Recorded) -> Replayed:
@@ -46,7 +46,7 @@ def replay(recorded: Recorded) -> Replayed:
     race = Race(recorded.grid, lambda _, points, __: {p: known[p] for p in points if p in known})
     choice = race.run()
     assert choice is not None
-    return Replayed(recorded, choice, min(known, key=lambda point: known[point].ms), race.spent)
+    return Replayed(recorded, choice, min(known, key=lambda point: known[point].figure), race.spent)
 
 
 def read_recorded(path: Path) -> list[Recorded]:

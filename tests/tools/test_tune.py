@@ -23,7 +23,7 @@ from overlapbench.findings.apply import advise
 from overlapbench.output import ResultError
 from overlapbench.reading.program_run import ProgramRun, parse_program_run
 from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes
-from overlapbench.tune.study import Gain, compare_rows
+from overlapbench.tune.study import Gain, compare_figures, compare_rows
 from simulated_pairs import Machine
 
 PROGRAM = f"{sys.executable} {simulated_bench.__file__} --no-build"
@@ -266,11 +266,20 @@ def test_an_invalid_row_confirms_nothing() -> None:
 
 def test_the_interval_of_a_gain_is_students_for_one_figure() -> None:
     times = [math.exp(log) for log in (-0.01, 0.0, 0.01)]
-    gain = compare_rows(*sides(times, [0.5 * ms for ms in times]), made_runs.NAMES[0])
     half = 0.01 * math.sqrt(2 / 3) * stats.t.isf(0.025, 4)
-    assert (gain.default_ms, gain.best_ms, gain.share) == pytest.approx((1.0, 0.5, 0.5))
     ends = 1 - 0.5 * math.exp(half), 1 - 0.5 * math.exp(-half)
-    assert (gain.low, gain.high) == pytest.approx(ends)
+    halves = [0.5 * ms for ms in times]
+    for gain in (
+        compare_rows(*sides(times, halves), made_runs.NAMES[0]),
+        compare_figures(times, halves),
+    ):
+        assert (gain.default, gain.best, gain.share) == pytest.approx((1.0, 0.5, 0.5))
+        assert (gain.low, gain.high) == pytest.approx(ends)
+
+
+def test_figures_confirm_nothing_where_one_is_missing() -> None:
+    with pytest.raises(ResultError, match="not confirmed: a run lacks what is minimised"):
+        compare_figures([1.0, 1.0, 1.0], [0.5, math.nan, 0.5])
 
 
 @pytest.mark.parametrize(("low", "certain"), [(-0.01, False), (0.0, False), (0.01, True)])

@@ -81,7 +81,7 @@ def test_a_small_grid_gets_a_few_evaluations() -> None:
 def _keep_the_slow(self: Race, points: Sequence[Point], margin: float) -> list[Point]:
     worst = max((self.known[point] for point in points), default=Estimate(0, 0, 0))
     slow = [point for point in points if self.known[point].high * (1 + margin) >= worst.low]
-    return sorted(slow, key=lambda point: -self.known[point].ms)
+    return sorted(slow, key=lambda point: -self.known[point].figure)
 
 
 def _decide_at_once(self: Race, *_: object) -> list[Point]:
@@ -143,7 +143,9 @@ def test_a_path_ends_where_it_has_become_worse() -> None:
 
 def test_an_unmeasurable_setting_does_not_win() -> None:
     grid, measure = line_of({"a": Estimate(2, 1.9, 2.1), "b": Estimate(1, 0.9, 1.1)})
-    missing = Race(grid, lambda *all_of: {p: e for p, e in measure(*all_of).items() if e.ms > 1})
+    missing = Race(
+        grid, lambda *all_of: {p: e for p, e in measure(*all_of).items() if e.figure > 1}
+    )
     assert missing.run() == ("a",)
     assert Race(grid, lambda *_: {}).run() is None
 

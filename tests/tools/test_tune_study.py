@@ -15,7 +15,7 @@ from overlapbench.findings.apply import advise
 from overlapbench.output import ResultError
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.program_run import ProgramRun, parse_program_run
-from overlapbench.tune.machine import Machine
+from overlapbench.tune.machine import OBJECTIVES, Machine
 from overlapbench.tune.report import json_of, report_of, verdict_of
 from overlapbench.tune.search import Estimate
 from overlapbench.tune.space import Grid, Wish
@@ -38,6 +38,7 @@ class FakeRunner:
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[tuple[str, ...]] = field(default_factory=list)
     refusal: str = ""
+    context: dict[str, str] = field(default_factory=dict)
 
     def ask(self, side: str, flags: Sequence[str]) -> str:
         assert side == "tune"
@@ -58,7 +59,7 @@ class FakeRunner:
             if re.search(names, name)
         ]
         rows = [{k: v for k, v in row.items() if k not in self.without} for row in rows]
-        text = json.dumps(samples.document(rows, device="GPU", hosts="not shown"))
+        text = json.dumps(samples.document(rows, device="GPU", hosts="not shown", **self.context))
         source = f"{side}-{number}.json"
         self.files[source] = text.encode()
         return parse_program_run(source, text)
@@ -246,6 +247,7 @@ def test_the_json_has_all_of_it() -> None:
     assert (finding["rule"], finding["saves"]["low"]) == ("best", 0.15)
     assert first == {
         "pair": "A+B",
+        "minimises": "time",
         "name": ROW,
         "evaluations": 6,
         "grid": 4,
@@ -410,6 +412,41 @@ def test_the_context_is_that_of_a_brief_row() -> None:
     assert runner.asked[0][-3:] == ("--budget_ms=1", "--no-self-test", "--precision=0")
 
 
+def test_energy_is_measured_where_it_is_minimised() -> None:
+    energy = {"energy_J": 7.0, "energy_J_low": 6.9, "energy_J_high": 7.2}
+    runner = FakeRunner(ms={ROW: 2.0}, rows=energy)
+    machine = Machine(runner, 50, OBJECTIVES["energy"])  # type: ignore[arg-type]
+    assert machine.measure(WISH, GRID, [DEFAULT], 1) == {DEFAULT: Estimate(7.0, 6.9, 7.2)}
+    assert machine.run(WISH, GRID, DEFAULT).figure == 7.0
+    assert all(asked[-1] == "--energy=own" for asked in runner.asked)
+    product = Machine(runner, 50, OBJECTIVES["energy_time"])  # type: ignore[arg-type]
+    assert product.measure(WISH, GRID, [DEFAULT], 1) == {}
+    assert math.isnan(product.run(WISH, GRID, DEFAULT).figure)
+
+
+def test_energy_without_a_counter_is_refused_in_one_line() -> None:
+    runner = FakeRunner(ms={ROW: 2.0}, context={"energy": "not available: it is a toaster"})
+    machine = Machine(runner, 50, OBJECTIVES["energy"])  # type: ignore[arg-type]
+    with pytest.raises(ResultError, match=r"^--minimise: energy not available: it is a toaster$"):
+        machine.context_of(WISH, BenchmarkName.parse(ROW))
+
+
+def test_a_gain_of_energy_is_told_in_joules() -> None:
+    study = made(runs=3)
+    study.machine.objective = OBJECTIVES["energy"]
+    study.race.known |= {DEFAULT: Estimate(2.0, 1.9, 2.1), BEST: Estimate(1.5, 1.4, math.inf)}
+    study.choice, study.gain = BEST, GAIN
+    told = report_of([study])
+    assert "default    2 J  transport:nccl" in told
+    assert f"{SAVES.partition(',')[0].replace('time', 'energy')}" in told
+    assert "speed-up" not in told
+    assert "1.6 instead of 2 J, saves 15.0 %" in told
+    (pair,) = json.loads(json_of([study], interrupted=False))["pairs"]
+    assert pair["minimises"] == "energy"
+    assert (pair["gain"]["default_J"], pair["gain"]["best_J"]) == (2.0, 1.6)
+    assert pair["measured"][0] == {"name": ROW, "energy_J": 2.0, "low_J": 1.9, "high_J": 2.1}
+
+
 def test_a_failure_is_told_without_a_hundred_names() -> None:
     runner = FakeRunner(refusal="run '--benchmark_filter=^(a|b)$' --x: exit status 1")
     machine = Machine(runner, 50)  # type: ignore[arg-type]
@@ -441,7 +478,7 @@ def test_a_study_searches_and_confirms_in_turn(clock: list[float]) -> None:
     study.run()
     assert (study.choice, study.best, study.problem) == (BEST, BEST, "")
     assert study.gain is not None
-    assert (study.gain.default_ms, study.gain.best_ms, study.gain.runs) == (2.0, 1.0, 3)
+    assert (study.gain.default, study.gain.best, study.gain.runs) == (2.0, 1.0, 3)
     assert study.gain.share == pytest.approx(0.5)
     assert study.run_s == 2.0
     run = [name for _, _, name, *_ in runner.asked[-6:]]

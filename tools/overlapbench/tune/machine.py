@@ -4,10 +4,11 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from overlapbench.judge.runner import Runner
 from overlapbench.judge.session import filter_of
-from overlapbench.output import ResultError
+from overlapbench.output import ResultError, harmless
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.program_run import ProgramRun
 from overlapbench.reading.result import Result, parse_result
@@ -16,10 +17,39 @@ from overlapbench.tune.space import Grid, Point, Wish, axis_flags, ladders, pars
 
 COMMAND = "tune"  # the one side of the runner
 NO_BUILD = "--no-build"
-TIME = "overlap_ms"
 _LONG_FILTER = re.compile(r"'--benchmark_filter=[^']*'")  # of about a hundred names
 # A search measures its rows for their full time, however precise they are earlier.
 _QUICK = ("--no-self-test", "--precision=0")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a search minimises: a counter of its rows."""
+
+    name: str
+    word: str
+    counter: str
+    unit: str
+    flags: Sequence[str] = ()  # without which rows lack it
+
+
+OF_TIME = Objective("time", "time", "overlap_ms", "ms")
+_ENERGY = ("--energy=own",)
+OBJECTIVES = {
+    one.name: one
+    for one in (
+        OF_TIME,
+        Objective("energy", "energy", "energy_J", "J", _ENERGY),
+        Objective("energy_time", "energy x time", "energy_time_Js", "J s", _ENERGY),
+    )
+}
+
+
+class Confirmation(NamedTuple):
+    """One run of one row, and what is minimised of it; NaN if the row lacks it."""
+
+    run: ProgramRun
+    figure: float
 
 
 @dataclass
@@ -28,6 +58,7 @@ class Machine:
 
     runner: Runner
     unit_ms: int
+    objective: Objective = OF_TIME
     runs: int = 0
 
     @property
@@ -62,18 +93,28 @@ class Machine:
         found = {}
         for row in result.rows:
             point = names.get(str(row.name))
-            if point is not None and row.state.comparable and TIME in row.counters:
-                ms = row.counters[TIME]
-                found[point] = Estimate(ms, *row.intervals.get(TIME, (0.0, math.inf)))
+            counter = self.objective.counter
+            if point is not None and row.state.comparable and counter in row.counters:
+                ends = row.intervals.get(counter, (0.0, math.inf))
+                found[point] = Estimate(row.counters[counter], *ends)
         return found
 
-    def run(self, wish: Wish, grid: Grid, point: Point) -> ProgramRun:
+    def run(self, wish: Wish, grid: Grid, point: Point) -> Confirmation:
         """Measure one point in its own process, as ./bench would."""
-        return self._run(wish, grid, [point], ["--no-self-test"])[1]
+        result, run = self._run(wish, grid, [point], ["--no-self-test"])
+        figures = [row.counters.get(self.objective.counter, math.nan) for row in result.rows]
+        return Confirmation(run, figures[0] if figures else math.nan)
 
     def context_of(self, wish: Wish, row: BenchmarkName) -> Mapping[str, object]:
-        """Measure a row as briefly as possible, and return the context of the result."""
-        return self._results([*wish.flags, "--budget_ms=1", *_QUICK], [str(row)])[0].context
+        """Measure a row as briefly as possible, and return the context of the result.
+
+        ResultError if what is minimised cannot be measured here.
+        """
+        context = self._results([*wish.flags, "--budget_ms=1", *_QUICK], [str(row)])[0].context
+        energy = harmless(str(context.get("energy", "")))
+        if energy.startswith("not available"):
+            raise ResultError(f"--minimise: energy {energy}")
+        return context
 
     def _run(
         self, wish: Wish, grid: Grid, points: Sequence[Point], flags: Sequence[str]
@@ -87,7 +128,7 @@ class Machine:
 
     def _results(self, flags: Sequence[str], names: Sequence[str]) -> tuple[Result, ProgramRun]:
         self.runs += 1
-        runner = replace(self.runner, flags=[*self.runner.flags, *flags])
+        runner = replace(self.runner, flags=[*self.runner.flags, *flags, *self.objective.flags])
         try:
             run = runner.run(COMMAND, self.runs, filter_of(names))
         except ResultError as error:

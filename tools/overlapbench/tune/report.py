@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from overlapbench.findings.apply import Advice, advise, takes_a_kernel
 from overlapbench.findings.finding import Finding, Saving, text_of
+from overlapbench.tune.machine import OF_TIME, Objective
 from overlapbench.tune.search import Estimate
 from overlapbench.tune.space import Point, axis_flags
 from overlapbench.tune.study import Gain, Study
@@ -31,11 +32,11 @@ def _entries(study: Study) -> str:
 
 def _lines(study: Study) -> Iterator[tuple[str, str]]:
     grid, best, gain = study.grid, study.best, study.gain
-    default_ms, best_ms = (gain.default_ms, gain.best_ms) if gain else (None, None)
+    default_figure, best_figure = (gain.default, gain.best) if gain else (None, None)
     settings = _spell(grid.settings(grid.default))
-    yield "default", _time(study, grid.default, default_ms) + settings
+    yield "default", _figure(study, grid.default, default_figure) + settings
     if best is not None and best != grid.default:
-        yield "best", _time(study, best, best_ms) + _spell(grid.changed(best))
+        yield "best", _figure(study, best, best_figure) + _spell(grid.changed(best))
     yield "gain", verdict_of(study)
     share = study.race.spent / len(grid)
     of = f"{_percent(share)} of {len(grid)}" if share < 1 else f"for {len(grid)}"
@@ -59,8 +60,13 @@ def verdict_of(study: Study) -> str:
             f" 95 % interval, {gain.runs} runs a side)"
         )
         if gain.certain:
-            ratio = gain.default_ms / gain.best_ms
-            return f"saves {interval.format('of the time ')}, speed-up {ratio:.2f}"
+            objective = study.machine.objective
+            saves = f"saves {interval.format(f'of the {objective.word} ')}"
+            return (
+                f"{saves}, speed-up {gain.default / gain.best:.2f}"
+                if objective is OF_TIME
+                else saves
+            )
         outcome = f"{none}: the best saves {interval.format('')}"
     elif study.problem:
         outcome = study.problem
@@ -75,11 +81,11 @@ def verdict_of(study: Study) -> str:
     return f"{outcome}; {len(study.race.tried)} of {len(study.grid)} settings were tried"
 
 
-def _time(study: Study, point: Point, confirmed_ms: float | None) -> str:
-    """Write a point's time: from the confirmation if there was one, or else from the search."""
+def _figure(study: Study, point: Point, confirmed: float | None) -> str:
+    """Write a point's figure: from the confirmation if there was one, or else from the search."""
     known = study.race.known
-    ms = known[point].ms if confirmed_ms is None and point in known else confirmed_ms
-    return "" if ms is None else f"{ms:.4g} ms  "
+    figure = known[point].figure if confirmed is None and point in known else confirmed
+    return "" if figure is None else f"{figure:.4g} {study.machine.objective.unit}  "
 
 
 def json_of(studies: Sequence[Study], interrupted: bool) -> bytes:
@@ -103,6 +109,7 @@ def _pair(study: Study) -> dict[str, object]:
 
     found: dict[str, object] = {
         "pair": study.wish.pair,
+        "minimises": study.machine.objective.name,
         "name": str(study.row),
         "evaluations": race.spent,
         "grid": len(grid),
@@ -110,7 +117,10 @@ def _pair(study: Study) -> dict[str, object]:
         "verdict": verdict_of(study),
         "default": setting(grid.default) | {"settings": grid.settings(grid.default)},
         "beats_default": study.gain is not None and study.gain.certain,
-        "measured": [_measurement(grid.names[point], one) for point, one in race.known.items()],
+        "measured": [
+            _measurement(grid.names[point], one, study.machine.objective)
+            for point, one in race.known.items()
+        ],
     }
     if best is not None:
         advice = _advice(study, best)
@@ -120,20 +130,23 @@ def _pair(study: Study) -> dict[str, object]:
             "notes": advice.notes,
         }
     if study.gain is not None:
-        found["gain"] = _gain(study.gain)
+        found["gain"] = _gain(study.gain, study.machine.objective)
     if study.plain is not None and study.plain_gain is not None:
-        found["best_without_new_code"] = setting(study.plain) | {"gain": _gain(study.plain_gain)}
+        found["best_without_new_code"] = setting(study.plain) | {
+            "gain": _gain(study.plain_gain, study.machine.objective)
+        }
     found["findings"] = [one.to_dict() for one in findings_of(study)]
     return found
 
 
-def _gain(gain: Gain) -> dict[str, object]:
-    told = asdict(gain)
+def _gain(gain: Gain, objective: Objective) -> dict[str, object]:
+    told, unit = asdict(gain), _unit_in_names(objective)
+    told |= {f"{side}_{unit}": told.pop(side) for side in ("default", "best")}
     return told | {"launches": told.pop("runs")}  # the format's older word
 
 
 def findings_of(study: Study) -> Iterator[Finding]:
-    """Yield the best settings, and the best that need no new code, if they surely save time."""
+    """Yield the best settings, and the best that need no new code, if they surely save."""
     if study.problem:
         return
     for point, gain in ((study.best, study.gain), (study.plain, study.plain_gain)):
@@ -145,9 +158,10 @@ def _finding(study: Study, point: Point, gain: Gain) -> Finding:
     changed = study.grid.changed(point)
     plain = not takes_a_kernel(changed)
     rule = "best without new code" if plain else "best"
+    unit = study.machine.objective.unit
     kind = "no new code" if plain else "a kernel, or copies, of your own"
     sentence = (
-        f"{study.wish.pair}: {gain.best_ms:.4g} instead of {gain.default_ms:.4g} ms,"
+        f"{study.wish.pair}: {gain.best:.4g} instead of {gain.default:.4g} {unit},"
         f" saves {_percent(gain.low)} to {_percent(gain.high)} with {kind}"
     )
     saving = Saving(gain.share, gain.low, gain.high)
@@ -164,10 +178,15 @@ def _command(study: Study, point: Point) -> str:
     return shlex.join([*study.machine.command, *study.wish.flags, *flags])
 
 
-def _measurement(name: str, found: Estimate) -> dict[str, object]:
+def _measurement(name: str, found: Estimate, objective: Objective) -> dict[str, object]:
     """Return one setting; JSON has no infinity, so an interval may lack its upper bound."""
-    high = {"high_ms": found.high} if math.isfinite(found.high) else {}
-    return {"name": name, "overlap_ms": found.ms, "low_ms": found.low, **high}
+    unit = _unit_in_names(objective)
+    high = {f"high_{unit}": found.high} if math.isfinite(found.high) else {}
+    return {"name": name, objective.counter: found.figure, f"low_{unit}": found.low, **high}
+
+
+def _unit_in_names(objective: Objective) -> str:
+    return objective.unit.replace(" ", "")
 
 
 def _advice(study: Study, best: Point) -> Advice:

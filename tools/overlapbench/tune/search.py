@@ -45,14 +45,14 @@ _WORSE = 0.05  # a path ends if it is worse than its best by more
 _FINALISTS = (4, 2)  # how many are measured again, and then again
 _UNITS = (2, 4)  # and for how long
 _SHARE_OF_FINALS = 5  # at most every fifth evaluation
-# A smaller difference in time does not justify a setting.
+# A smaller difference does not justify a setting.
 _NEGLIGIBLE = 0.005
 
 
 class Estimate(NamedTuple):
-    """The time of both sides together, and its 95 % interval."""
+    """What is minimised of both sides together, such as their time, and its 95 % interval."""
 
-    ms: float
+    figure: float
     low: float
     high: float
 
@@ -86,7 +86,7 @@ class Race:
     @property
     def best(self) -> Point | None:
         """The fastest point so far."""
-        return min(self.known, key=lambda point: self.known[point].ms, default=None)
+        return min(self.known, key=lambda point: self.known[point].figure, default=None)
 
     def run(self) -> Point | None:
         """Race, and return the winner; None if nothing could be measured."""
@@ -153,25 +153,25 @@ class Race:
         return [other for knobs in _GROUPS for other in self.grid.varying(point, knobs)]
 
     def _fastest_first(self) -> list[Point]:
-        return sorted(self.known, key=lambda point: self.known[point].ms)
+        return sorted(self.known, key=lambda point: self.known[point].figure)
 
     def _walk(self, title: str, paths: Sequence[tuple[Point, Sequence[Point]]]) -> None:
         """Measure paths, given with their starts, step by step as long as they are good."""
-        going = [(self.known[start].ms, list(path)) for start, path in paths if path]
+        going = [(self.known[start].figure, list(path)) for start, path in paths if path]
         while going:
             step = [path.pop(0) for _, path in going]
             if not self._try(title, step) and not self.tried.issuperset(step):
                 return
             going = [
-                (min(bar, ms), path)
+                (min(bar, figure), path)
                 for (bar, path), point in zip(going, step, strict=True)
-                if path and (ms := self._ms(point, bar)) <= bar * (1 + _WORSE)
+                if path and (figure := self._figure(point, bar)) <= bar * (1 + _WORSE)
             ]
 
-    def _ms(self, point: Point, unmeasurable: float) -> float:
-        """Return a point's time; infinity if it was not tried."""
+    def _figure(self, point: Point, unmeasurable: float) -> float:
+        """Return a point's figure; infinity if it was not tried."""
         if point in self.known:
-            return self.known[point].ms
+            return self.known[point].figure
         return unmeasurable if point in self.tried else math.inf
 
     def _try(self, title: str, points: Iterable[Point]) -> bool:
@@ -197,13 +197,15 @@ class Race:
             again = points[:affordable]
             if len(again) < 2 or not self._measure("finals", again, units):
                 break
-            points = sorted(again, key=lambda point: self.known[point].ms)
+            points = sorted(again, key=lambda point: self.known[point].figure)
         return self._simplest(self.keep(points, 0))
 
     def _simplest(self, points: Sequence[Point]) -> Point | None:
         """Return the point with the fewest settings among those as good as the fastest."""
         if not points:
             return None
-        bar = min(self.known[point].ms for point in points) * (1 + _NEGLIGIBLE)
-        good = [point for point in points if self.known[point].ms <= bar]
-        return min(good, key=lambda point: (len(self.grid.changed(point)), self.known[point].ms))
+        bar = min(self.known[point].figure for point in points) * (1 + _NEGLIGIBLE)
+        good = [point for point in points if self.known[point].figure <= bar]
+        return min(
+            good, key=lambda point: (len(self.grid.changed(point)), self.known[point].figure)
+        )

@@ -23,7 +23,7 @@ from overlapbench.reading.counters import TIME
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.program_run import ProgramRun
 from overlapbench.statistics import estimates
-from overlapbench.tune.machine import Machine
+from overlapbench.tune.machine import OF_TIME, Confirmation, Machine
 from overlapbench.tune.search import Estimate, Race
 from overlapbench.tune.space import Grid, Point, Wish
 
@@ -32,10 +32,10 @@ _ERRORS = 0.05  # of the interval, which contains the gain in 95 of 100 cases
 
 @dataclass(frozen=True)
 class Gain:
-    """The time that the winner saves, as shares of the default's time; negative if slower."""
+    """What the winner saves, as shares of the default's figure; negative if it takes more."""
 
-    default_ms: float
-    best_ms: float
+    default: float
+    best: float
     share: float
     low: float
     high: float
@@ -43,7 +43,7 @@ class Gain:
 
     @property
     def certain(self) -> bool:
-        """Tell whether the winner is faster: the interval does not contain zero."""
+        """Tell whether the winner is better: the interval does not contain zero."""
         return self.low > 0
 
 
@@ -99,8 +99,8 @@ class Study:
         return time.monotonic() + 2 * self.runs * self.run_s < self.deadline
 
     def _measure(self, title: str, points: Sequence[Point], units: int) -> Mapping[Point, Estimate]:
-        best = self.race.best
-        so_far = f", best {self.race.known[best].ms:.4g} ms" if best is not None else ""
+        best, unit = self.race.best, self.machine.objective.unit
+        so_far = f", best {self.race.known[best].figure:.4g} {unit}" if best is not None else ""
         left = f", about {spell_time(self.remaining_s())} left at most" if so_far else ""
         self.say(f"{title}: {len(points)} rows{so_far}{left}")
         started = time.monotonic()
@@ -112,7 +112,7 @@ class Study:
         """Confirm the best that needs no new code, too: it is what most users can set."""
         known, grid = self.race.known, self.grid
         fit = [point for point in known if not takes_a_kernel(grid.changed(point))]
-        plain = min(fit, key=lambda point: known[point].ms, default=grid.default)
+        plain = min(fit, key=lambda point: known[point].figure, default=grid.default)
         if plain in (grid.default, self.choice) or not self._goes_on():
             return
         with contextlib.suppress(ResultError):  # the best stands, whatever this one does
@@ -120,7 +120,7 @@ class Study:
 
     def _confirm(self, choice: Point) -> Gain:
         """Run default and choice in turn, A B B A."""
-        made: dict[Point, list[ProgramRun]] = {self.grid.default: [], choice: []}
+        made: dict[Point, list[Confirmation]] = {self.grid.default: [], choice: []}
         order = schedule(self.runs)
         for number, side in enumerate(order):
             left = spell_time((len(order) - number) * self.run_s)
@@ -129,7 +129,11 @@ class Study:
             started = time.monotonic()
             made[point].append(self.machine.run(self.wish, self.grid, point))
             self.run_s = time.monotonic() - started
-        return compare_rows(made[self.grid.default], made[choice], str(self.row))
+        default, best = made[self.grid.default], made[choice]
+        gain = compare_rows([one.run for one in default], [one.run for one in best], str(self.row))
+        if self.machine.objective is OF_TIME:
+            return gain
+        return compare_figures([one.figure for one in default], [one.figure for one in best])
 
     def _evaluation_s(self) -> float:
         """Return the time of an evaluation, including its share of the run."""
@@ -153,6 +157,21 @@ def compare_rows(default: Sequence[ProgramRun], best: Sequence[ProgramRun], name
     )
     low, high = (-natural(found.counter, found.change + sign * half) for sign in (1, -1))
     return Gain(found.base, found.new, -found.relative, low, high, len(default))
+
+
+def compare_figures(default: Sequence[float], best: Sequence[float]) -> Gain:
+    """Compare one figure a run, by Welch's interval of their logarithms."""
+    base, new = np.log(default), np.log(best)
+    if not (np.isfinite(base).all() and np.isfinite(new).all()):
+        raise ResultError("not confirmed: a run lacks what is minimised")
+    parts = np.array([side.var(ddof=1) / len(side) for side in (base, new)])
+    error = math.sqrt(parts.sum())
+    freedoms = (parts**2 / np.array([len(base) - 1, len(new) - 1])).sum()
+    freedom = error**4 / freedoms if freedoms > 0 else len(base) + len(new) - 2.0
+    half = float(estimates.reach(np.array(error), np.array(freedom), 1, false_alarms=_ERRORS))
+    change = float(new.mean() - base.mean())
+    share, low, high = (-math.expm1(change + sign * half) for sign in (0, 1, -1))
+    return Gain(math.exp(base.mean()), math.exp(new.mean()), share, low, high, len(default))
 
 
 def _side(side: str, runs: Sequence[ProgramRun], name: str) -> Side:
