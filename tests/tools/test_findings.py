@@ -94,7 +94,7 @@ def test_a_faster_setting_is_found(rule: str) -> None:
     slow, fast = ROWS[rule]
     found = find([result(timed(slow, 2.0, chunks=4.0), timed(fast, 1.0, chunks=1.0))])
     (one,) = [each for each in found if each.rule == rule]
-    assert "1 instead of 2 ms" in one.sentence
+    assert "1.000 instead of 2.000 ms" in one.sentence
     assert one.saving.low < 0.5 < one.saving.high
     assert not one.saving.at_most
     assert one.row == slow

@@ -29,11 +29,12 @@ from overlapbench.reading.counters import stored_table
 from overlapbench.reading.names import family_of
 from overlapbench.reading.program_run import read_program_runs
 from overlapbench.reading.result import parse_result
+from overlapbench.statistics.intervals import measured
 from overlapbench.view.chart import CHARTS
 from overlapbench.view.charts.finish import KNEE_MEANING
 from overlapbench.view.page import inserted, render_page, vega_libraries
 from overlapbench.view.report.runs import LARGEST_ROWS, merge_repeated, read_runs
-from overlapbench.view.report.tables import figure, measured
+from overlapbench.view.report.tables import figure
 from overlapbench.view.vega import VERSION
 
 REPOSITORY = Path(__file__).parents[2]
@@ -308,7 +309,7 @@ def test_repeated_runs_are_shown_by_their_medians(tmp_path: Path) -> None:
     ]
     page = page_of(tmp_path, *documents)
     assert page.values("tr", "id") == [COMM]
-    assert page.figures(COMM)[1:] == ["2", "200"]
+    assert page.figures(COMM)[1:] == ["2.000", "200.0"]
     assert "medians of 3 runs" in page.html
 
 
@@ -329,7 +330,7 @@ def test_a_run_that_failed_spoils_the_row_and_not_the_median(tmp_path: Path) -> 
     good = samples.document([samples.row(COMM, real_time=2.0)])
     bad = samples.document([samples.row(COMM, error_occurred=True, error_message="no peer")])
     page = page_of(tmp_path, good, bad)
-    assert page.figures(COMM)[1:] == ["2"]
+    assert page.figures(COMM)[1:] == ["2.000"]
     assert "1 of 2 runs: no peer" in page.figures(COMM)[0]
 
 
@@ -422,12 +423,29 @@ def test_other_versions_are_compared_when_asked(tmp_path: Path) -> None:
     ("value", "text"),
     [
         *((float("nan"), ""), (0.0, "0"), (1.0, "1"), (1.05, "1.050"), (-0.03, "-0.03000")),
-        *((12345.6, "12346"), (999.96, "1000.0"), (3e-6, "3.000e-06"), (2e15, "2.000e+15")),
+        *((12345.6, "12346"), (999.96, "1000"), (3e-6, "3.000e-06"), (2e15, "2.000e+15")),
         *((127551.02, "127551"), (0.0001234, "0.0001234")),
     ],
 )
 def test_figures_have_four_digits(value: float, text: str) -> None:
     assert figure(value) == text
+
+
+def test_times_and_rates_keep_the_zeros_at_their_ends() -> None:
+    assert [figure(value, "ms") for value in (1.7, 3, 120)] == ["1.700", "3.000", "120.0"]
+    assert figure(3, "count") == "3"
+
+
+def test_the_worst_slowdowns_are_those_of_all_families(tmp_path: Path) -> None:
+    names = [f"AllGather+Gemm/n:{n}" for n in range(6)]
+    rows = [samples.overlap(name, 1.1 + n / 100) for n, name in enumerate(names)]
+    other = [samples.overlap(name, 2.1 + n / 100) for n, name in enumerate(names[:3])]
+    for row in other:
+        row["name"] = row["run_name"] = row["run_name"].replace("Overlap", "Lab/Partition")
+    page = page_of(tmp_path, samples.document([*rows, *other]))
+    assert "<b>2.120</b>" in page.html.split('class="tiles"')[1].split("worst slowdown")[0]
+    worst = page.html.split("Worst slowdowns")[1].split("</table>")[0]
+    assert re.findall(r"<b>(\d\.\d+)</b>", worst) == ["2.120", "2.110", "2.100", "1.150", "1.140"]
 
 
 def test_standard_input_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -541,7 +559,7 @@ def test_a_figure_is_written_with_its_interval(tmp_path: Path) -> None:
         (1.45, 1.45, 1.54, "1.45 -0.00 +0.09"),
         (2.0, 1.9, 9.7, "2 -0 +8"),
         (1234.5, 1200.0, 1250.0, "1234 -34 +16"),
-        (2.0, 2.0, 2.0, "2 ±0"),
+        (2.0, 2.0, 2.0, "2.000 ±0"),
         (1e-8, 0.9e-8, 1.1e-8, "1.000e-08 ±1e-09"),
     ],
 )

@@ -22,9 +22,9 @@ def test_each_time_is_a_bar_with_its_interval() -> None:
     row = row_of(samples.overlap("AllToAll+Gemm/n:64", 1.25, comp=0.4, comm=0.2, p95_ms=0.6))
     bars = specification(row)["data"]["values"]
     assert [(bar["what"], bar["ms"], bar["text"]) for bar in bars] == [
-        ("C", 0.4, "0.4 ms"),
-        ("M", 0.2, "0.2 ms"),
-        ("T", 0.5, "0.5 ms"),
+        ("C", 0.4, "0.4000 ms"),
+        ("M", 0.2, "0.2000 ms"),
+        ("T", 0.5, "0.5000 ms"),
     ]
     assert all(bar["ms_low"] < bar["ms"] < bar["ms_high"] == bar["reach"] for bar in bars)
 
@@ -42,7 +42,7 @@ def test_it_is_an_altair_chart_of_the_name_and_the_ratios() -> None:
     title = chart.to_dict()["title"]
     assert title["text"] == ["Overlap/AllToAll+Gemm/n:64"]
     assert title["subtitle"] == ["slowdown 1.25"]
-    assert ">0.375 ms<" in to_svg(row_of(samples.overlap("AllToAll+Gemm/n:64", 1.25)))
+    assert ">0.3750 ms<" in to_svg(row_of(samples.overlap("AllToAll+Gemm/n:64", 1.25)))
 
 
 @pytest.mark.parametrize(

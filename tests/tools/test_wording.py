@@ -32,15 +32,6 @@ def test_a_change_has_a_sign_and_a_decimal(change: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(1.0, "1.000"), (0.00012345, "0.0001234"), (1234.0, "1234"), (54321.0, "5.432e+04"),
-     (math.nan, "")],
-)  # fmt: skip
-def test_a_figure_has_four_digits(value: float, text: str) -> None:
-    assert wording.figure(value) == text
-
-
-@pytest.mark.parametrize(
     ("change", "text"),
     [(9.99, "+999.0 %"), (10.0, "+1000 %"), (9999.0, "+999900 %"), (10_000.0, "+1e+06 %")],
 )

@@ -20,7 +20,7 @@ from overlapbench.reading.counters import TIME
 from overlapbench.reading.names import binary_size
 from overlapbench.reading.result import Result
 from overlapbench.reading.rows import Row, State
-from overlapbench.statistics.intervals import proportion, widened
+from overlapbench.statistics.intervals import digits, proportion, widened
 
 # What names omit, where a sentence needs it.
 _STANDING = {
@@ -244,7 +244,8 @@ def _told(case: Case, holds: int, of: int) -> Finding:
         )
         values |= {"was": was, "to": to}
         sentence = rule.sentence.format_map(values)
-        sentence += f": {better.time_ms:.4g} instead of {row.time_ms:.4g} ms, saves {saving}"
+        times = " instead of ".join(digits(one.time_ms) for one in (better, row))
+        sentence += f": {times} ms, saves {saving}"
         value = _value(better, rule.axis) or _STANDING.get(rule.axis, "")
         ways = ways_of({rule.axis: value})
     else:
@@ -266,7 +267,7 @@ def _evidence(rule: Rule, row: Row, better: Row | None) -> Iterator[str]:
         both = [one[counter] for one in (row, better) if one and counter in one.counters]
         if len(both) == (2 if better else 1):
             title = row.table.counters[counter].label if counter in row.table.counters else counter
-            yield f"{title} {' → '.join(f'{figure.value:.4g}' for figure in both)}"
+            yield f"{title} {' → '.join(digits(figure.value) for figure in both)}"
 
 
 def described(row: Row) -> str:

@@ -9,6 +9,7 @@ from overlapbench.judge.judgements import VAST, Judgement, Verdict
 from overlapbench.output import counted
 from overlapbench.reading.rows import html_table
 from overlapbench.statistics.estimates import POWERS
+from overlapbench.statistics.intervals import digits
 
 if TYPE_CHECKING:
     from overlapbench.judge.verdicts import Comparison, Row
@@ -81,8 +82,8 @@ def cells(judgement: Judgement) -> tuple[str, ...]:
     """Write a judgement, in the order of HEADS."""
     return (
         judgement.counter.label,
-        figure(judgement.base),
-        figure(judgement.new),
+        digits(judgement.base),
+        digits(judgement.new),
         _change(judgement.relative),
         interval(judgement),
         "vast" if VAST <= judgement.floor < math.inf else _share(judgement.floor),
@@ -100,11 +101,6 @@ def _change(value: float) -> str:
     if math.isnan(value) or value < VAST:
         return percent(value)
     return f"{pct:+.0f} %" if pct < 1e6 else f"{pct:+.0e} %"
-
-
-def figure(value: float) -> str:
-    """Write a figure of a benchmark."""
-    return "" if math.isnan(value) else f"{value:#.4g}".removesuffix(".")
 
 
 def interval(judgement: Judgement) -> str:

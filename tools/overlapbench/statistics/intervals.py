@@ -1,5 +1,8 @@
 """The 95 % intervals of figures: pooled over several runs, of one among many, and written.
 
+A figure with an interval ends at the interval's first digit, `1.45 ±0.01`, or `1.45 -0.00 +0.09` if
+its sides differ. Others have four digits.
+
 The interval of the median of several runs comes from each run's figure and interval. Runs differ by
 more than their own intervals say: each has its own clocks, memory and placement. So the variance of
 a run is that between the runs' figures, or the mean one within runs if that is larger. The median
@@ -20,6 +23,9 @@ from collections.abc import Sequence
 
 Interval = tuple[float, float]  # the bounds, the lower one first
 _SIDE = 0.025  # the probability of being beyond one end
+_DIGITS = 4  # of a figure: nothing measured here is more precise
+_MOST_DECIMALS = 6
+_HUGE = 1e9
 _QUANTILE = statistics.NormalDist().inv_cdf(1 - _SIDE)
 
 
@@ -58,6 +64,26 @@ def written(value: float, low: float, high: float, decimals: int) -> str:
     """Write how far an interval reaches: `±0.01`, or `-0.01 +0.09` if the sides differ."""
     below, above = (f"{max(0.0, reach):.{decimals}f}" for reach in (value - low, high - value))
     return f"±{above}" if below == above else f"-{below} +{above}"
+
+
+def measured(value: float, low: float, high: float) -> str:
+    """Write a figure and its interval, to one digit of the larger reach: `1.45 ±0.01`."""
+    reach = max(high - value, value - low)
+    if reach <= 0:
+        return f"{digits(value)} ±0"
+    decimals = max(0, -math.floor(math.log10(reach)))
+    if decimals > _MOST_DECIMALS:
+        return f"{value:.{_DIGITS - 1}e} ±{reach:.0e}"
+    return f"{value:.{decimals}f} {written(value, low, high, decimals)}"
+
+
+def digits(value: float, count: int = _DIGITS) -> str:
+    """Write a figure with so many digits, zeros too; a larger one whole, NaN as ""."""
+    if math.isnan(value):
+        return ""
+    if 10**count - 0.5 <= abs(value) < _HUGE:
+        return f"{value:.0f}"
+    return f"{value:#.{count}g}".removesuffix(".")
 
 
 def _reach(seen: float, reaches: Sequence[float]) -> float:

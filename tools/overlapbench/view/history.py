@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from overlapbench.grouping import grouped
 from overlapbench.judge.history import Run
 from overlapbench.judge.series import LEAST_RUNS, Change, Found, Series
-from overlapbench.judge.wording import figure, percent
+from overlapbench.judge.wording import percent
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import Counter
 from overlapbench.reading.names import part_name
+from overlapbench.statistics.intervals import digits
 from overlapbench.statistics.levels import LEAST_CHANGE, LEAST_SEGMENT
 from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import describe, joined
@@ -70,7 +71,7 @@ def list_changes(screen: Screen, counter: Counter, found: Found) -> str:
 
 
 def _entry(benchmark: str, machine: str, change: Change) -> Entry:
-    figures = percent(change.natural), figure(change.before), figure(change.after)
+    figures = percent(change.natural), digits(change.before), digits(change.after)
     row = (change.direction, *figures, "{} / {}".format(*change.runs))
     last, first = (
         f"{run.revision or 'unknown'} ({_date(run)})" for run in (change.last, change.first)

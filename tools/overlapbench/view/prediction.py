@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from overlapbench.grouping import grouped
 from overlapbench.packages import packages
 from overlapbench.prediction.model import Prediction
+from overlapbench.statistics.intervals import digits
 from overlapbench.view import vega
 from overlapbench.view.console import Entry, Screen, folded, table
 from overlapbench.view.vega import PICTURES, Spec
@@ -30,10 +31,10 @@ def _cells(one: Prediction) -> tuple[str, ...]:
         str(one.ranks),
         str(one.hosts),
         f"{one.network.GBps:g}" if one.network else "",
-        f"{one.ms:.4g}",
-        f"{one.low:.4g} to {one.high:.4g}",
+        digits(one.ms),
+        f"{digits(one.low)} to {digits(one.high)}",
         *(f"{100 * share / one.ms:.0f} %" for share in shares),
-        "" if one.measured is None else f"{one.measured:.4g}",
+        "" if one.measured is None else digits(one.measured),
         "" if one.error is None else f"{100 * one.error:+.1f} %",
     )
 
@@ -48,8 +49,9 @@ def advice(found: Sequence[Prediction], screen: Screen) -> str:
     for group in grouped(found, place).values():
         best, slowest = min(group, key=lambda one: one.ms), max(group, key=lambda one: one.ms)
         if best.high < slowest.low:
-            line = f"{best.name}: {best.ms:.4g} ms ({best.low:.4g} to {best.high:.4g}) on "
-            line += f"{best.ranks} GPUs, instead of {slowest.ms:.4g}"
+            ms, low, high, instead = map(digits, (best.ms, best.low, best.high, slowest.ms))
+            line = f"{best.name}: {ms} ms ({low} to {high}) on {best.ranks} GPUs, instead of"
+            line += f" {instead}"
             text += f"\n{folded(line, screen)}\n"
     return text
 

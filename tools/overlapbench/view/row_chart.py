@@ -6,6 +6,7 @@ from typing import Any
 from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, stored_table
 from overlapbench.reading.result import Row
+from overlapbench.statistics.intervals import digits
 from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import joined
 from overlapbench.view.charts.records import bounds, record_of
@@ -75,7 +76,7 @@ def _records(row: Row) -> list[Record]:
             what=table[key].title if key in table and key != TIME else "T",
             ms=value,
             reach=row.intervals.get(key, (0.0, value))[1],
-            text=f"{value:.4g} ms",
+            text=f"{digits(value)} ms",
             colour=_colour(key),
         )
         | bounds(row, key, "ms")
@@ -96,4 +97,5 @@ def _colour(key: str) -> str:
 def _ratios(row: Row) -> list[str]:
     """Write the ratios that sum a row up."""
     names = {"slowdown": "slowdown", "speedup": "speedup", "pct_of_bound": "% of the bound"}
-    return [f"{name} {row.counters[key]:.3g}" for key, name in names.items() if key in row.counters]
+    said = ((name, row.counters[key]) for key, name in names.items() if key in row.counters)
+    return [f"{name} {digits(value, 3)}" for name, value in said]

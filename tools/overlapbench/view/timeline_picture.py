@@ -17,6 +17,7 @@ from typing import Any
 
 from overlapbench.grouping import grouped
 from overlapbench.output import ResultError, counted, harmless
+from overlapbench.statistics.intervals import digits
 from overlapbench.traces.model import WORK, Class
 from overlapbench.view import theme
 from overlapbench.view.charts.naming import joined
@@ -212,12 +213,12 @@ def draw_for_page(timeline: Timeline, name: str) -> Drawing:
 
 def describe(timeline: Timeline) -> list[str]:
     """Say what a timeline shows, T, the parts of the longest path, and remarks."""
-    about = f"T {timeline.total_ns / 1e6:.4g} ms", harmless(timeline.window)
+    about = f"T {digits(timeline.total_ns / 1e6)} ms", harmless(timeline.window)
     backend = timeline.backend and f"backend: {timeline.backend}"
     lines = [joined(*about, counted(timeline.ranks, "rank"), backend)]
     if timeline.path:
         shares = [
-            f"{LOOKS[kind][0] if kind else 'gaps'} {ns / 1e6:.4g} ms"
+            f"{LOOKS[kind][0] if kind else 'gaps'} {digits(ns / 1e6)} ms"
             for kind, ns in path_parts(timeline).items()
             if ns
         ]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from overlapbench.reading.result import Row
+from overlapbench.statistics.intervals import digits
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
@@ -98,7 +99,7 @@ PARTITION = Cells(
         head=naming.together(naming.by_order, naming.if_several(naming.by_workload)),
     ),
     to_best=True,
-    text=lambda row, counter: f"{row.counters[counter]:.3g} ms",
+    text=lambda row, counter: f"{digits(row.counters[counter], 3)} ms",
     lines=[_of_sides],
     across_order=lambda _: lambda row: whole(row, "comp_sms") or float("inf"),
     across_title="SMs of the computation",

@@ -79,7 +79,7 @@ def render_report(
         },
         row_count=len(rows),
         findings=find([run.result for run in runs]),
-        worst=[row for one in sections for row in one.largest("slowdown")[: tables.MOST_NOTABLE]],
+        worst=tables.largest(rows, "slowdown")[: tables.MOST_NOTABLE],
         shared=shared,
         differing=differing,
         compared=comparison,

@@ -5,9 +5,6 @@ Sections are those of the families that the files define, in their order.
 A section's table initially shows the family's `lead` counters, if its rows have them; all others
 are shown on request. The notable figure of a section, named in the summary, is the largest value of
 the first lead counter that is not a time: times depend on the chosen sizes.
-
-A figure with a 95 % interval ends at the interval's first digit, `1.45 ±0.01`, or `1.45 -0.00
-+0.09` if its sides differ. Others have four digits, since nothing measured here is more precise.
 """
 
 import math
@@ -28,10 +25,10 @@ from overlapbench.view.report.runs import Run
 
 MOST_NOTABLE = 5
 _FIGURE = re.compile(r"[-+]?\d[\d.,]*")
-_DIGITS = 4
-_MOST_DECIMALS = 6
+_LARGEST = 1e12  # count that is written out
 _SLOWDOWN = "slowdown"
 _TIMES = ("ms", "us")  # units
+_MEASURED = (*_TIMES, "GB/s", "TFLOP/s", "1/s")
 _WORDS = {Better.LOWER: "worst", Better.HIGHER: "highest", Better.NEITHER: "largest"}
 _OTHER = Family("Other families", "Families that these results do not describe.", ())
 _HEAT = (1.05, 1.15, 1.3, 1.6)  # a slowdown above the first is tinted, above the last most strongly
@@ -51,17 +48,18 @@ class Section:
     @property
     def stands_out(self) -> tuple[str, str, Row] | None:
         """The notable counter, its largest figure, and the row of that figure."""
-        largest = self.largest(self.notable.name) if self.notable else []
-        if not self.notable or not largest:
+        found = largest(self.rows, self.notable.name) if self.notable else []
+        if not self.notable or not found:
             return None
-        value = figure(largest[0].counters[self.notable.name])
+        value = figure(found[0].counters[self.notable.name], self.notable.unit)
         words = f"{_WORDS[self.notable.better]} {self.notable.title}"
-        return words, f"{value} {self.notable.printed_unit}".strip(), largest[0]
+        return words, f"{value} {self.notable.printed_unit}".strip(), found[0]
 
-    def largest(self, counter: str) -> list[Row]:
-        """Return the good rows that have a counter, those with the largest figures first."""
-        good = [row for row in self.rows if row.trusted and counter in row.counters]
-        return sorted(good, key=lambda row: -row.counters[counter])
+
+def largest(rows: Iterable[Row], counter: str) -> list[Row]:
+    """Return the good rows that have a counter, those with the largest figures first."""
+    good = [row for row in rows if row.trusted and counter in row.counters]
+    return sorted(good, key=lambda row: -row.counters[counter])
 
 
 class Anchors:
@@ -118,31 +116,16 @@ def cell(row: Row, key: str) -> tuple[str, int]:
     """Write a counter of a row, with its heat, 0 to 4."""
     value = row.time_ms if key == TIME else row.counters.get(key, math.nan)
     heated = key == _SLOWDOWN and row.trusted
-    text = measured(value, *row.intervals[key]) if key in row.intervals else figure(value)
+    unit = row.table.counters[key].unit if key in row.table.counters else ""
+    ends = row.intervals.get(key)
+    text = intervals.measured(value, *ends) if ends else figure(value, unit)
     return text, sum(value > limit for limit in _HEAT) if heated else 0
 
 
-def figure(value: float) -> str:
-    """Write a figure with four digits; a whole number unchanged, NaN as ""."""
-    if math.isnan(value):
-        return ""
-    size = abs(value)
-    if value == int(value) or size >= 10**_DIGITS:
-        return f"{value:.0f}" if size < 1e12 else f"{value:.{_DIGITS - 1}e}"
-    if size < 1e-4:
-        return f"{value:.{_DIGITS - 1}e}"
-    return f"{value:.{max(0, _DIGITS - 1 - math.floor(math.log10(size)))}f}"
-
-
-def measured(value: float, low: float, high: float) -> str:
-    """Write a figure and its interval, to one digit of the larger reach."""
-    reach = max(high - value, value - low)
-    if reach <= 0:
-        return f"{figure(value)} ±0"
-    decimals = max(0, -math.floor(math.log10(reach)))
-    if decimals > _MOST_DECIMALS:
-        return f"{value:.{_DIGITS - 1}e} ±{reach:.0e}"
-    return f"{value:.{decimals}f} {intervals.written(value, low, high, decimals)}"
+def figure(value: float, unit: str = "") -> str:
+    """Write a figure with four digits; a count, and no time or rate, as the whole number it is."""
+    is_count = not math.isnan(value) and value == int(value) and unit not in _MEASURED
+    return f"{value:.0f}" if is_count and abs(value) < _LARGEST else intervals.digits(value)
 
 
 # ---- the top and the end of the page
