@@ -90,7 +90,7 @@ Measuring::Measuring(const std::vector<std::string>& flags)
 
 void Measuring::Prepare() {
   InitializeGoogleBenchmark(options_, flags_);
-  const FirstLook first_look = LookAround(suite_->machine);
+  const FirstLook first_look = LookAround(*suite_);
   AddContext(*suite_,
              options_.self_test ? RunSelfTest(*suite_, KnownBenchmarks(own_rows_->catalog()))
                                 : SelfTest{true, "left out"},
