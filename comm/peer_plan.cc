@@ -21,17 +21,22 @@ Range PartOf(const Range& range, long word, long index, long count) {
 }
 
 // A chain is the shorter the shorter its pieces, since each rank after the first link waits for one
-// more. Every second piece is in the other lane (comm/cuda/peer_copies.cc), so a piece's meeting
-// and the start of its copy, 12 us on four H100, cost nothing if the other lane's copy takes as
-// long: an engine then copies 4 MiB. There are few pieces, since each takes entries of a stream's
-// queue.
+// more. Every second piece is in the other lane (comm/cuda/peer_copies.cc). A piece's meeting and
+// the start of its copy take 18 us on four H200 and cost nothing if the other lane copies
+// meanwhile. Lanes that share the link end their pieces together, unless the first piece is short:
+// half of a piece takes as long as that, 7 MiB. There are few pieces, since each takes entries of a
+// stream's queue.
 std::vector<Range> EqualPieces(const Range& all, const PeerProblem& problem) {
-  constexpr long kMeetingBytes = 4L << 20;
+  constexpr long kHalfBytes = 7L << 20;
   constexpr long kMostPieces = 64;
   const long bytes = all.end / problem.word * kPlanWordBytes;
-  const long count = std::clamp(bytes / kMeetingBytes, 1L, kMostPieces);
+  const long count = std::clamp((bytes + kHalfBytes) / (2 * kHalfBytes), 1L, kMostPieces);
   std::vector<Range> pieces;
-  for (long i = 0; i < count; ++i) pieces.push_back(PartOf(all, problem.word, i, count));
+  const long halves = 2 * count - 1;
+  for (long end = 1; end <= halves; end += 2) {
+    const Range half = PartOf(all, problem.word, end - 1, halves);
+    pieces.push_back({pieces.empty() ? 0 : pieces.back().end, half.end});
+  }
   return pieces;
 }
 
