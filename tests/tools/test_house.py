@@ -161,6 +161,15 @@ def test_documents_are_short() -> None:
     assert sum(len(path.read_text().split()) for path in (ROOT / "docs").rglob("*.md")) <= 35_000
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/how-to").glob("*.md")), ids=lambda p: p.stem)
+def test_a_question_s_page_ends_with_a_decision(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.split()) <= 350
+    for part in ("```console\n", "![", "**Decide"):  # the command, a picture, what to do
+        assert part in text
+    assert f"(docs/how-to/{page.name})" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def leads_somewhere(document: Path, link: str) -> bool:
     name, _, anchor = link.partition("#")
     target = document.parent / name if name else document
