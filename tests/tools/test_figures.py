@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import overlapbench as ob
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 Interval = tuple[float, float, float]  # the value, and the ends of its interval
@@ -80,3 +82,13 @@ def test_figures_are_recorded(path: Path, figures: list[Interval]) -> None:
             )
         ]
     assert wrong == []
+
+
+def test_the_page_about_more_gpus_has_what_is_predicted() -> None:
+    """After a change of the model: the page's command prints its table, and draws its picture."""
+    page = (ROOT / "docs/how-to/more-gpus.md").read_text(encoding="utf-8")
+    results = ROOT / "docs/results/h100x2/predictions.json.gz"
+    gpus = [2, 8, 16, 64, 256]
+    for found in ob.predict(results, "Fsdp.*prefetch:1/cache", gpus=gpus, network=50):
+        row = rf"\| {found.ranks} \| {found.hosts} \| {found.ms:.4g} \({found.low:.4g} to "
+        assert re.search(rf"{row}{found.high:.4g}\)", page), found
