@@ -259,3 +259,22 @@ def test_each_ranks_times_are_written_on_request(launcher: "Launcher", tmp_path:
         assert work_ms[int(row["slowest_rank"])] == max(work_ms)
         # The rank with the greatest median need not be slowest in any of a few samples.
         assert 0 <= row["slowest_share"] <= 1
+
+
+def test_energy_is_in_a_row_or_one_line_says_why_not(launcher: "Launcher", tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    flags = ("--energy=own", "--no-self-test", "--benchmark_filter=Compute/Delay", "--budget_ms=1")
+    done = launcher.run(*flags, f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(out.read_text(encoding="utf-8"))
+    (row,) = result["benchmarks"]
+    energy = result["context"]["energy"]
+    if energy.startswith("RAPL, a tick every "):
+        assert row["energy_J"] > 0
+        assert float(result["context"]["idle_W"]) > 0
+        return
+    assert energy.startswith("not available: ")
+    assert done.stderr == f"overlapbench: energy {energy}\n"
+    assert "energy_J" not in row
+    refused = launcher.alone("--energy=some")
+    assert refused.stderr == "overlapbench: --energy takes on, off or own, got 'some'\n"

@@ -6,16 +6,19 @@
 A finding is a sentence with its figure and 95 % interval, the figures behind it, and what to
 change. It compares two rows of a file that differ in one setting, or says what one row could save
 at most. There is none unless it surely saves 2 % of the time. Files of one machine that differ in
-CUDA_DEVICE_MAX_CONNECTIONS are compared, too. docs/apply.md says how changes are made today.
+CUDA_DEVICE_MAX_CONNECTIONS are compared, too. Rows of --energy also tell whether hiding
+communication saves energy, or only time. docs/apply.md says how changes are made today.
 
 Exit status: 0, with findings or without; 2 if a file is not a result of this suite.
 """
 
 import argparse
 import json
+import textwrap
 from collections.abc import Sequence
 
 from overlapbench.cli.command_line import command, manual_parser, screen
+from overlapbench.findings.energy import energy_answer
 from overlapbench.findings.finding import text_of
 from overlapbench.findings.rules import find
 from overlapbench.output import print_text
@@ -25,11 +28,14 @@ from overlapbench.reading.result import read_results
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    found = find(read_results(options.results))
+    results = read_results(options.results)
+    found = find(results)
     if options.json:
         print_text(json.dumps([one.to_dict() for one in found], indent=1) + "\n")
     else:
-        print_text(text_of(found, screen().width))
+        width = screen().width
+        energy = textwrap.fill(energy_answer(results), width)
+        print_text(text_of(found, width) + (f"{energy}\n" if energy else ""))
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 finding  a finding, how much it saves, and which findings are shown
 rules    the rules for rows: two that differ in one setting, or one beyond a limit
+energy   whether hiding communication saves energy, or only time
 steps    the rules for traces of steps
 apply    how each setting is made today, in PyTorch and other libraries (docs/apply.md)
 

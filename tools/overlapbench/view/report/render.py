@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from overlapbench.findings.energy import energy_answer
 from overlapbench.findings.rules import find
 from overlapbench.judge import wording
 from overlapbench.judge.verdicts import Comparison
@@ -79,6 +80,7 @@ def render_report(
         },
         row_count=len(rows),
         findings=find([run.result for run in runs]),
+        energy=energy_answer([run.result for run in runs]),
         worst=tables.largest(rows, "slowdown")[: tables.MOST_NOTABLE],
         shared=shared,
         differing=differing,
