@@ -149,14 +149,14 @@ std::vector<Run> Runs(const Catalog& catalog, const Work& plain_comm, const Work
   for (const auto& [name, span_bytes] : {std::pair<const char*, std::size_t>{kSm, 0},
                                          {kSmL2, cache_bytes / 8},
                                          {kSmHbm, Imitation::kMostSpan}})
-    runs.push_back(BesideRun(name, imitation.StandIn(name, span_bytes), comp, standing_in));
+    runs.push_back(BesideRun(name, {imitation.StandIn(name, span_bytes), comp}, standing_in));
   runs.push_back(Probed(catalog, AloneRun(comp, settings), kClockAlone));
-  runs.push_back(Probed(catalog, BesideRun("", comm, comp, settings), kClockBeside));
+  runs.push_back(Probed(catalog, BesideRun("", {comm, comp}, settings), kClockBeside));
   Run half =
       AloneRun(comp, settings.With("comp_sms", std::to_string(HalfOfSms(catalog.device.info()))));
   half.name = kHalf;
   runs.push_back(half);
-  runs.push_back(BesideRun("overlap", comm, comp, settings));
+  runs.push_back(BesideRun("overlap", {comm, comp}, settings));
   return runs;
 }
 
@@ -233,7 +233,7 @@ Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSid
   Values values = comp.values;
   values.insert(comm.values.begin(), comm.values.end());
   values.emplace("first", "comp,comm");
-  Scenario scenario = PairScenario(catalog, kFamily, comm.workload, comp.workload, values);
+  Scenario scenario = PairScenario(catalog, kFamily, {comm.workload, comp.workload}, values);
   const WorkloadSpec& comm_spec = catalog.workloads.Find(comm.workload);
   const WorkloadSpec& comp_spec = catalog.workloads.Find(comp.workload);
   const DeviceInfo& info = catalog.device.info();

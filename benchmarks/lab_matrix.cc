@@ -41,7 +41,7 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
       Values values = comp.values;
       values.insert(comm.values.begin(), comm.values.end());
       if (!catalog.on_host()) values["first"] = "comp,comm";
-      scenarios.push_back(PairScenario(catalog, kFamily, comm.workload, comp.workload, values));
+      scenarios.push_back(PairScenario(catalog, kFamily, {comm.workload, comp.workload}, values));
     }
   }
   return scenarios;

@@ -31,7 +31,7 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
   // A rank has few cores, and their number must not be part of a name.
   if (catalog.on_host()) {
     const Values values = {{"bytes", "1M"}, {"array_bytes", "8M"}, {"blocks", "4"}};
-    return {PairScenario(catalog, kFamily, "AllReduce", "StreamKernel", values)};
+    return {PairScenario(catalog, kFamily, {"AllReduce", "StreamKernel"}, values)};
   }
   const Values grid = {{"comp_sms", Limits(catalog.device)},
                        {"bytes", "1G"},
@@ -46,7 +46,7 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
   std::vector<Scenario> scenarios;
   for (Values values : transports) {
     values.insert(grid.begin(), grid.end());
-    scenarios.push_back(PairScenario(catalog, kFamily, "AllGather", "CublasGemm", values));
+    scenarios.push_back(PairScenario(catalog, kFamily, {"AllGather", "CublasGemm"}, values));
   }
   return scenarios;
 }

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 #include "benchmarks/pair.h"
 #include "device/text.h"
@@ -85,7 +86,7 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
   const Defaults defaults = DefaultsOf(catalog.on_host());
   std::vector<Scenario> scenarios;
   const auto add = [&](const char* comm, const char* comp, const Values& values) {
-    scenarios.push_back(PairScenario(catalog, kFamily, comm, comp, values));
+    scenarios.push_back(PairScenario(catalog, kFamily, {comm, comp}, values));
   };
   add("AllToAll", "Gemm", defaults.experiment_tile);
   add("AllToAll", "Gemm", defaults.experiment_full);
@@ -109,15 +110,24 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
 }  // namespace
 
 Scenario OverlapPair(const Catalog& catalog, const std::string& names) {
-  const auto plus = names.find('+');
-  const WorkloadSpec* comm = &WorkloadOfPair(catalog.workloads, names.substr(0, plus));
-  const WorkloadSpec* comp = &WorkloadOfPair(catalog.workloads, names.substr(plus + 1));
-  const auto place = [](const WorkloadSpec& spec) {
-    return spec.work_class == WorkClass::kComm ? 0 : spec.work_class == WorkClass::kMemory ? 1 : 2;
-  };
-  if (place(*comp) < place(*comm)) std::swap(comm, comp);
-  return PairScenario(catalog, kFamily, comm->name, comp->name,
-                      DefaultsOf(catalog.on_host()).OfPair(comp->name));
+  std::vector<const WorkloadSpec*> specs;
+  std::istringstream given(names);
+  for (std::string name; std::getline(given, name, '+');) {
+    specs.push_back(&WorkloadOfPair(catalog.workloads, name));
+    if (std::ranges::count(specs, specs.back()) > 1) {
+      throw UsageError(
+          fmt::format("--pair: {} names {} twice: its sides must be different workloads", names,
+                      specs.back()->name));
+    }
+  }
+  std::ranges::stable_sort(specs, {}, [](const WorkloadSpec* spec) {
+    return spec->work_class == WorkClass::kComm     ? 0
+           : spec->work_class == WorkClass::kMemory ? 1
+                                                    : 2;
+  });
+  std::vector<std::string> sides;
+  for (const WorkloadSpec* spec : specs) sides.push_back(spec->name);
+  return PairScenario(catalog, kFamily, sides, DefaultsOf(catalog.on_host()).OfPair(sides.back()));
 }
 
 namespace families {

@@ -1,8 +1,11 @@
 #include "benchmarks/pair.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "fixtures/coverage.h"
 
@@ -11,6 +14,13 @@ namespace {
 
 // More than any device has; ExcludedPartition checks against this one.
 constexpr long kMostSms = 1024;
+
+// The sides of a row.
+constexpr const char* kComm = "comm";
+constexpr const char* kSecond = "second";
+constexpr const char* kComp = "comp";
+
+constexpr const char* kSame = "same";
 
 std::vector<Axis> PairAxes(bool host) {
   // On the host, the scheduler decides, and no side can lead.
@@ -77,80 +87,212 @@ Settings ForPartition(const Settings& settings, int all) {
   return settings.With("sm_target", std::to_string(sms));
 }
 
-// The lane of a side, "comp" or "comm", as its axes say. comm_sms is not a partition: it is the
-// number of SMs that a transport's kernel takes.
-Schedule::Lane LaneOf(const std::string& side, WorkClass work_class, const Settings& settings) {
-  return {.name = ToString(work_class),
-          .priority = static_cast<int>(settings.Integer(side + "_priority")),
-          .sms = side == "comp" ? static_cast<int>(settings.Integer("comp_sms")) : 0};
+// The lane of a side, as its axes say: communications share theirs. comm_sms is not a partition: it
+// is the number of SMs that a transport's kernel takes.
+Schedule::Lane LaneOf(const Work& side, const Settings& settings) {
+  const bool computes = side->name == kComp;
+  const std::string more = side->name == kSecond ? " 2" : "";
+  return {
+      .name = ToString(side->work_class) + more,
+      .priority = static_cast<int>(settings.Integer(computes ? "comp_priority" : "comm_priority")),
+      .sms = computes ? static_cast<int>(settings.Integer("comp_sms")) : 0,
+      .with_leader = side->name == kSecond && settings.Text("first") == "comm"};
+}
+
+// The settings of a side. Collectives beside each other need a channel each (comm/communicator.h).
+Settings OfSide(std::size_t place, const std::string& name, const Settings& settings) {
+  Settings own = settings;
+  if (place > 0) own = own.With("channel", std::to_string(place));
+  if (name == kSecond && settings.Text("second_bytes") != kSame)
+    own = own.With("bytes", settings.Text("second_bytes"));
+  return own;
+}
+
+// The second communication has the size of the first unless it has its own.
+Axis SecondBytes(const WorkloadSpec& second) {
+  Axis axis = *std::ranges::find(second.axes, "bytes", &Axis::name);
+  axis.name = "second_bytes";
+  axis.help = "size of the second communication or copy; same: that of the first";
+  axis.size = [](const Settings& settings) {
+    return settings.Integer(settings.Text("second_bytes") == kSame ? "bytes" : "second_bytes");
+  };
+  return OrWord(axis, kSame, kSame, kSame);
 }
 
 }  // namespace
 
 Run AloneRun(const Work& work, const Settings& settings) {
   Run run{.name = work->name, .timed = Timed::kSteps};
-  run.schedule.Add(run.schedule.AddLane(LaneOf(work->name, work->work_class, settings)), work);
+  run.schedule.Add(run.schedule.AddLane(LaneOf(work, settings)), work);
   return run;
 }
 
-// The communication is enqueued first, as frameworks do: its few blocks are then placed before a
+// Communications are enqueued first, as frameworks do: their few blocks are then placed before a
 // large grid fills the SMs.
-Run BesideRun(const std::string& name, const Work& comm, const Work& comp,
-              const Settings& settings) {
+Run BesideRun(const std::string& name, const std::vector<Work>& sides, const Settings& settings) {
   Run run{.name = name, .timed = Timed::kSteps};
-  const std::size_t comm_lane = run.schedule.AddLane(LaneOf("comm", comm->work_class, settings));
-  const std::size_t comp_lane =
-      settings.Text("streams") == "1"
-          ? comm_lane
-          : run.schedule.AddLane(LaneOf("comp", comp->work_class, settings));
-  run.schedule.Add(comm_lane, comm);
-  run.schedule.Add(comp_lane, comp);
-  if (settings.Text("first") != "none")
-    run.schedule.leader = settings.Text("first") == "comm" ? comm_lane : comp_lane;
+  Schedule& schedule = run.schedule;
+  for (const Work& side : sides) {
+    const bool has_lane = schedule.lanes().empty() || settings.Text("streams") == "2";
+    if (has_lane) schedule.AddLane(LaneOf(side, settings));
+    schedule.Add(schedule.lanes().size() - 1, side);
+  }
+  const std::string& first = settings.Text("first");
+  if (first == "comm" || (first == "comp" && sides.back()->name == kComp))
+    schedule.leader = first == "comm" ? 0 : schedule.lanes().size() - 1;
   return run;
 }
 
-std::vector<Run> PairRuns(const Work& comm, const Work& comp, const Settings& settings) {
-  return {AloneRun(comp, settings), AloneRun(comm, settings),
-          BesideRun("overlap", comm, comp, settings)};
+std::vector<Run> PairRuns(const std::vector<Work>& sides, const Settings& settings) {
+  std::vector<Run> runs = {AloneRun(sides.back(), settings)};
+  for (std::size_t i = 0; i + 1 < sides.size(); ++i) runs.push_back(AloneRun(sides[i], settings));
+  for (std::size_t i = 0; sides.size() > 2 && i < sides.size(); ++i) {
+    for (std::size_t k = i + 1; k < sides.size(); ++k) {
+      runs.push_back(
+          BesideRun(BesideName(sides[i]->name, sides[k]->name), {sides[i], sides[k]}, settings));
+      runs.back().is_verified = false;  // by the run of all sides
+    }
+  }
+  runs.push_back(BesideRun("overlap", sides, settings));
+  return runs;
 }
 
 namespace {
 
-// Says if both together took less time than the longer side alone, and what that side's own time
+// The sides of a row, in the order of its name.
+std::vector<std::string> SidesOf(const Measurement& measurement) {
+  std::vector<std::string> sides;
+  for (const Work& work : measurement.own().schedule.works()) sides.push_back(work->name);
+  return sides;
+}
+
+std::string Described(const std::string& side) {
+  return side == kComp ? "computation" : side == kComm ? "communication" : "second communication";
+}
+
+// The run of two of three sides.
+TimeSpan StepBeside(const Measurement& measurement, const std::string& side,
+                    const std::string& other) {
+  const std::string run = BesideName(side, other);
+  return measurement.Step(measurement.Has(run) ? run : BesideName(other, side), side);
+}
+
+// Says if all together took less time than the longest side alone, and what that side's own time
 // was; "" if they did not. Interference saves no time, but what runs beside a kernel changes when
 // its blocks start, and with that how they share caches and fill the last wave.
-std::string FasterThanAlone(const Series& T, const Series& C, const Series& M,
-                            const Series& comp_slowdown, const Series& comm_slowdown) {
-  const Series& longer = LongerOf(C, M);
-  if (!IsShorter(T, longer)) return "";
-  const bool is_comp = C.median() >= M.median();
-  const double own = (is_comp ? comp_slowdown : comm_slowdown).median();
+std::string FasterThanAlone(const Measurement& measurement, const Series& T) {
+  const std::vector<std::string> sides = SidesOf(measurement);
+  std::string longest = kComp;
+  for (const std::string& side : sides) {
+    if (measurement.Total_ms(side).median() > measurement.Total_ms(longest).median())
+      longest = side;
+  }
+  const Series alone = measurement.Total_ms(longest);
+  if (!IsShorter(T, alone)) return "";
+  const Series own =
+      measurement.StepOwn_ms("overlap", longest) / measurement.StepOwn_ms(longest, longest);
+  const bool two = sides.size() == 2;
   return fmt::format(
-      "both together took {:.3f} of the {} alone, whose own time beside the other side is "
-      "{:.3f} of that alone: it is faster disturbed, which no overlap explains",
-      (T / longer).median(), is_comp ? "computation" : "communication", own);
+      "{} together took {:.3f} of the {} alone, whose own time beside the other side{} is {:.3f} "
+      "of that alone: it is faster disturbed, which no overlap explains",
+      two ? "both" : "all", (T / alone).median(), Described(longest), two ? "" : "s", own.median());
+}
+
+// How many times as long a side takes while another one runs beside it: the time for which both
+// ran, over the work that it did meanwhile.
+double SlowdownBeside(const Measurement& measurement, const std::string& side,
+                      const std::string& other) {
+  constexpr double kMost = 100;  // it did not move
+  const TimeSpan own = StepBeside(measurement, side, other);
+  const TimeSpan others = StepBeside(measurement, other, side);
+  const double both_ms =
+      std::min(own.end_ms, others.end_ms) - std::max(own.begin_ms, others.begin_ms);
+  if (both_ms <= 0) return 1;
+  const double done_ms = measurement.Step(side, side).own_ms() - (own.own_ms() - both_ms);
+  return done_ms > both_ms / kMost ? both_ms / done_ms : kMost;
+}
+
+// How much the side that ended first had of the other one; of two others, of the one of which it
+// had less.
+struct Together {
+  double coverage = 0;
+  double free = 0;  // FreeTogether
+  std::string waited;
+};
+
+// The coverage of the first of three sides by another one, as if the third were not there: what
+// held the first one up is counted beyond what the third alone does, and the time that the third
+// costs the other one after the first has ended is not counted.
+Sides WithoutThird(const Measurement& measurement, const std::string& first,
+                   const std::string& other, const std::string& third) {
+  const auto in_all = [&](const std::string& side) { return measurement.Step("overlap", side); };
+  const double left_ms =
+      std::min(in_all(other).end_ms, in_all(third).end_ms) - in_all(first).end_ms;
+  const double slowdown = std::max(1.0, SlowdownBeside(measurement, other, third));
+  TimeSpan alone = measurement.Step(other, other);
+  alone.end_ms += std::max(0.0, left_ms) * (1 - 1 / slowdown);
+  return {StepBeside(measurement, first, third), alone, in_all(first), in_all(other)};
+}
+
+Together TogetherOf(const Measurement& measurement) {
+  const auto in_all = [&](const std::string& side) { return measurement.Step("overlap", side); };
+  const auto alone = [&](const std::string& side) { return measurement.Step(side, side); };
+  std::vector<std::string> sides = SidesOf(measurement);
+  std::ranges::stable_sort(sides, {}, [&](const std::string& side) {
+    return std::pair(in_all(side).end_ms, side != kComp);
+  });
+  const std::string& first = sides.front();
+  std::optional<Together> least;
+  for (std::size_t i = 1; i < sides.size(); ++i) {
+    const std::string& other = sides[i];
+    const Sides two = sides.size() == 2
+                          ? Sides{alone(first), alone(other), in_all(first), in_all(other)}
+                          : WithoutThird(measurement, first, other, sides[sides.size() - i]);
+    const double coverage = Coverage(two);
+    if (!least || coverage < least->coverage)
+      least = {coverage, FreeTogether(two), Described(other)};
+  }
+  return *least;
 }
 
 // With one stream the row is a negative control: all that counts is that nothing overlapped.
-Remark Judge(const Sides& sides, double coverage, const std::string& faster, bool is_control) {
-  const double free_together = FreeTogether(sides);
+Remark Judge(const Together& together, const std::string& faster, bool is_control) {
   if (is_control) {
-    return free_together < kLeastCoverage
+    return together.free < kLeastCoverage
                ? Remark::Control("one stream, and nothing overlapped")
                : Remark::Invalid("the negative control overlapped on one stream");
   }
-  if (free_together < kLeastCoverage) {
+  if (together.free < kLeastCoverage) {
     return Remark::Invalid(
         fmt::format("not overlapped: the streams were free together for {:.2g} of the shorter side",
-                    free_together));
+                    together.free));
   }
   if (!faster.empty()) return Remark::Noisy(faster);
-  if (coverage >= kLeastCoverage) return {};
-  const char* const waited =
-      sides.comp.end_ms < sides.comm.end_ms ? "communication" : "computation";
-  return Remark::Serialized(
-      fmt::format("{} waited for the other side (coverage {:.2g})", waited, coverage));
+  if (together.coverage >= kLeastCoverage) return {};
+  return Remark::Serialized(fmt::format("{} waited for the other side (coverage {:.2g})",
+                                        together.waited, together.coverage));
+}
+
+// T if a side that has both others beside it takes as many times as long as each of them makes it
+// take alone, multiplied.
+double ByProduct_ms(const Measurement& measurement) {
+  Schedule schedule;
+  std::vector<double> step_ms;
+  std::vector<Contention> contentions;
+  const std::vector<std::string> sides = SidesOf(measurement);
+  for (const std::string& side : sides) {
+    const Work& work = measurement.run(side).schedule.steps().front().work;
+    const std::size_t lane = schedule.AddLane({side});
+    schedule.Add(lane, work, {.engine = side + " has not begun"});
+    step_ms.push_back(measurement.Step("overlap", side).begin_ms);
+    schedule.Add(lane, work, {.engine = side});
+    step_ms.push_back(measurement.Step(side, side).own_ms());
+    for (const std::string& other : sides) {
+      if (other != side)
+        contentions.push_back({side, other, SlowdownBeside(measurement, side, other)});
+    }
+  }
+  return ContendedBound_ms(schedule, step_ms, contentions);
 }
 
 }  // namespace
@@ -161,6 +303,8 @@ std::vector<Counter> PairCounters() {
       {"comp_ms", "ms", kLower, Range::kPositive, "C", "C: the computation alone"},
       {"comm_ms", "ms", kLower, Range::kPositive, "M", "M: the communication alone"},
       {"overlap_ms", "ms", kLower, Range::kPositive, "T", "T: both on two streams"},
+      {"second_ms", "ms", kLower, Range::kPositive, "second",
+       "of three sides, the second communication alone"},
       {"slowdown", "", kLower, Range::kPositive, "slowdown", "T / max(C, M); 1 is perfect overlap"},
       {"efficiency", "", kHigher, Range::kSigned, "efficiency",
        "(C + M - T) / min(C, M), not clamped; 1 is perfect, 0 one after the other", true},
@@ -170,69 +314,97 @@ std::vector<Counter> PairCounters() {
        "the computation's own time while overlapped / alone"},
       {"comm_slowdown", "", kLower, Range::kNotNegative, "comm slowdown",
        "the communication's own time while overlapped / alone"},
+      {"second_slowdown", "", kLower, Range::kNotNegative, "second slowdown",
+       "the second communication's own time while overlapped / alone"},
       {"exposed_comm_ms", "ms", kLower, Range::kSigned, "exposed comm", "T - C"},
       {"coverage", "", kNeither, Range::kNotNegative, "coverage",
        "share of the run of the side that ended first in which the other certainly ran too"},
+      {"product_slowdown", "", kNeither, Range::kPositive, "by product",
+       "of three sides, the slowdown if those that two sides cause a third multiplied"},
+      {"product_error", "", kNeither, Range::kSigned, "product error",
+       "product_slowdown / slowdown - 1"},
       {"comp_sms_used", "count", kNeither, Range::kPositive, "SMs used",
        "with comp_sms: number of SMs on which the computation's stream ran"},
   };
 }
 
 Remark ReportPair(const Measurement& measurement, Counters& counters) {
-  const Series C = measurement.Total_ms("comp");
-  const Series M = measurement.Total_ms("comm");
+  const std::vector<std::string> sides = SidesOf(measurement);
+  const Series C = measurement.Total_ms(kComp);
   const Series T = measurement.Total_ms("overlap");
-  const Series comm_ms = measurement.StepOwn_ms("overlap", "comm");
-  const Series hidden_ms = C + M - T;
   Report(counters, "comp_ms", C);
-  Report(counters, "comm_ms", M);
+  std::optional<Series> M;        // of all communications
+  std::optional<Series> shorter;  // all sides but the longest
+  Series longest = C;
+  for (const std::string& side : sides) {
+    if (side == kComp) continue;
+    const Series own = measurement.Total_ms(side);
+    Report(counters, side + "_ms", own);
+    M = M ? *M + own : own;
+    shorter = shorter ? *shorter + ShorterOf(longest, own) : ShorterOf(longest, own);
+    longest = LongerOf(longest, own);
+  }
+  const Series hidden_ms = C + *M - T;
   Report(counters, "overlap_ms", T);
-  const Series slowdown = T / LongerOf(C, M);
+  const Series slowdown = T / longest;
   Report(counters, "slowdown", slowdown);
-  Report(counters, "speedup", (C + M) / T);
-  Report(counters, "efficiency", hidden_ms / ShorterOf(C, M));
-  Report(counters, "hidden_comm", hidden_ms / M);
-  const Series comp_slowdown =
-      measurement.StepOwn_ms("overlap", "comp") / measurement.StepOwn_ms("comp", "comp");
-  const Series comm_slowdown = comm_ms / measurement.StepOwn_ms("comm", "comm");
-  Report(counters, "comp_slowdown", comp_slowdown);
-  Report(counters, "comm_slowdown", comm_slowdown);
+  Report(counters, "speedup", (C + *M) / T);
+  Report(counters, "efficiency", hidden_ms / *shorter);
+  Report(counters, "hidden_comm", hidden_ms / *M);
+  for (const std::string& side : sides) {
+    Report(counters, side + "_slowdown",
+           measurement.StepOwn_ms("overlap", side) / measurement.StepOwn_ms(side, side));
+  }
   Report(counters, "exposed_comm_ms", T - C);
-  ReportRates(measurement.CostOf("comm"), comm_ms, counters);
-  const Sides sides{.comp_alone = measurement.Step("comp", "comp"),
-                    .comm_alone = measurement.Step("comm", "comm"),
-                    .comp = measurement.Step("overlap", "comp"),
-                    .comm = measurement.Step("overlap", "comm")};
-  const double coverage = Coverage(sides);
-  counters["coverage"] = coverage;
+  ReportRates(measurement.CostOf(kComm), measurement.StepOwn_ms("overlap", kComm), counters);
+  const Together together = TogetherOf(measurement);
+  counters["coverage"] = together.coverage;
+  if (sides.size() > 2) {
+    ReportBound(measurement, counters);
+    const double product_ms = ByProduct_ms(measurement);
+    Report(counters, "product_slowdown", product_ms / longest);
+    Report(counters, "product_error", product_ms / T - T / T);
+  }
   if (measurement.settings().Integer("comp_sms") > 0)
-    counters["comp_sms_used"] = measurement.SmsUsed("overlap", "comp");
-  return Judge(sides, coverage, FasterThanAlone(T, C, M, comp_slowdown, comm_slowdown),
+    counters["comp_sms_used"] = measurement.SmsUsed("overlap", kComp);
+  return Judge(together, FasterThanAlone(measurement, T),
                measurement.settings().Text("streams") == "1");
 }
 
 Scenario PairScenario(const Catalog& catalog, const std::string& family,
-                      const std::string& communication, const std::string& computation,
-                      const Values& values) {
-  const WorkloadSpec& comm = catalog.workloads.Find(communication);
-  const WorkloadSpec& comp = catalog.workloads.Find(computation);
+                      const std::vector<std::string>& workloads, const Values& values) {
+  std::vector<const WorkloadSpec*> specs;
+  for (const std::string& name : workloads) specs.push_back(&catalog.workloads.Find(name));
+  std::vector<std::string> sides = {kComm, kComp};
+  if (specs.size() > 2) sides.insert(sides.begin() + 1, kSecond);
   Scenario scenario =
-      ScenarioOf(family + "/" + communication + "+" + computation, {&comm, &comp}, values);
+      ScenarioOf(fmt::format("{}/{}", family, fmt::join(workloads, "+")), specs, values);
   AppendAxes(scenario.axes, PairAxes(catalog.on_host()));
+  const auto has_bytes = [](const WorkloadSpec* spec) {
+    return std::ranges::find(spec->axes, "bytes", &Axis::name) != spec->axes.end();
+  };
+  if (specs.size() > 2 && has_bytes(specs[0]) && has_bytes(specs[1]))
+    AppendAxes(scenario.axes, {SecondBytes(*specs[1])});
   SetValues(scenario.axes, values);
   const Device& device = catalog.device;
-  scenario.excluded = [&comp, &device, of_workloads = scenario.excluded](const Settings& settings) {
-    const std::string reason = of_workloads(settings);
-    return reason.empty() ? ExcludedFromPairs(device, comp, settings) : reason;
+  scenario.excluded = [specs, sides, &device](const Settings& settings) {
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const Settings own = OfSide(i, sides[i], settings);
+      const std::string reason = specs[i]->excluded ? specs[i]->excluded(own) : "";
+      if (!reason.empty()) return reason;
+    }
+    return ExcludedFromPairs(device, *specs.back(), settings);
   };
-  scenario.runs = [&comm, &comp, &device](const Settings& settings) {
-    const Settings of_comp = ForPartition(settings, device.info().multiprocessors);
-    return PairRuns(MakeWork(comm, settings, "comm"), MakeWork(comp, of_comp, "comp"), settings);
+  scenario.runs = [specs, sides, &device](const Settings& settings) {
+    std::vector<Work> works;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      Settings own = OfSide(i, sides[i], settings);
+      if (sides[i] == kComp) own = ForPartition(own, device.info().multiprocessors);
+      works.push_back(MakeWork(*specs[i], own, sides[i]));
+    }
+    return PairRuns(works, settings);
   };
   scenario.report = ReportPair;
-  // On the host, each lane is a thread, and MPI accepts collectives in one order only.
-  if (catalog.on_host() && comm.collective && comp.collective && scenario.missing.empty())
-    scenario.missing = "two collectives would race for MPI's communicator on the host backend";
   return scenario;
 }
 

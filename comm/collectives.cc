@@ -84,7 +84,8 @@ class CollectiveWorkload : public Workload {
         input_(InputOf(row.operation, machine.ranks.size())) {}
 
   void Connect() override {
-    communicator_ = transports_->Connect(settings_);
+    const bool has_channel = settings_.Has("channel");
+    communicator_ = transports_->Connect(settings_, has_channel ? settings_.Integer("channel") : 0);
     if (in_place_) {
       shared_ = AllocateElements(count_);
     } else {

@@ -42,7 +42,7 @@ class MpiCommunicator : public Communicator {
   MpiCommunicator(const Machine& machine, int channel)
       : device_(machine.device),
         ranks_(machine.ranks),
-        communicator_(ranks_.traffic()),
+        communicator_(ranks_.traffic(channel)),
         channel_(channel) {}
 
   [[nodiscard]] int rank() const override { return ranks_.rank(); }

@@ -103,7 +103,7 @@ Scenario ScenarioOfRow(const UserRow& row, const Catalog& catalog) {
       return Baseline((computes ? "Compute/" : "Comm/") + row.name, specs.at(0));
     }
     case OVERLAPBENCH_PAIR:
-      return PairScenario(catalog, "Overlap", specs.at(1).name, specs.at(0).name, {});
+      return PairScenario(catalog, "Overlap", {specs.at(1).name, specs.at(0).name}, {});
     case OVERLAPBENCH_SCHEDULE:
       return ScheduleScenario(row, catalog.workloads);
   }

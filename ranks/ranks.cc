@@ -134,8 +134,10 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
   MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control_));
   MPI_CHECK(MPI_Comm_set_errhandler(control_, MPI_ERRORS_RETURN));
-  MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &traffic_));
-  MPI_CHECK(MPI_Comm_set_errhandler(traffic_, MPI_ERRORS_RETURN));
+  for (MPI_Comm& traffic : traffic_) {
+    MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &traffic));
+    MPI_CHECK(MPI_Comm_set_errhandler(traffic, MPI_ERRORS_RETURN));
+  }
   MPI_CHECK(MPI_Comm_rank(control_, &rank_));
   MPI_CHECK(MPI_Comm_size(control_, &size_));
   notices_ = std::make_unique<Notices>(control_);
@@ -162,7 +164,7 @@ Ranks::Ranks(const RankPlace& posed, Progress& progress, int hosts)
 Ranks::~Ranks() {
   if (control_ == MPI_COMM_NULL) return;  // poses only
   const Progress::Scope scope(progress_, Phase::kEnd);
-  MPI_Comm_free(&traffic_);
+  for (MPI_Comm& traffic : traffic_) MPI_Comm_free(&traffic);
   MPI_Comm_free(&control_);
   if (ends_mpi_) MPI_Finalize();
 }

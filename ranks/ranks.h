@@ -19,6 +19,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -160,9 +161,13 @@ class Ranks {
   // What that clock shows when this process's clock shows `own_ms` (NowMs).
   [[nodiscard]] double OnCommonClockMs(double own_ms) const { return own_ms + clock_offset_ms_; }
 
-  // The communicator of the measured traffic, separate from that of the suite's own messages. It is
-  // made at the start, so that no later step has to wait for all ranks to make it.
-  [[nodiscard]] MPI_Comm traffic() const { return traffic_; }
+  // The communicators of the measured traffic, separate from that of the suite's own messages. They
+  // are made at the start, so that no later step has to wait for all ranks to make one. Channels
+  // whose collectives run beside each other need separate ones: MPI accepts those of one
+  // communicator in the same order on all ranks only.
+  [[nodiscard]] MPI_Comm traffic(int channel = 0) const {
+    return traffic_[static_cast<std::size_t>(channel) % traffic_.size()];
+  }
 
   // Waits for `request` and frees it. Yields the core while waiting. If it throws, MPI may still
   // read and write the operation's memory. `memory` then stays as long as the process does.
@@ -198,7 +203,7 @@ class Ranks {
   std::vector<Link*> links_;
   std::vector<std::string> host_ids_;
   MPI_Comm control_ = MPI_COMM_NULL;  // the suite's own messages
-  MPI_Comm traffic_ = MPI_COMM_NULL;
+  std::array<MPI_Comm, 3> traffic_ = {MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL};
   std::unique_ptr<Notices> notices_;  // made as soon as control_ is
   mutable std::atomic<bool> has_thrown_ending_ = false;
   mutable std::atomic<bool> has_given_up_ = false;

@@ -183,7 +183,10 @@ std::string ShownRun(const TheRun& run) {
   if (run.is_empty) text += ", empty";
   if (!run.empty_form.empty()) text += ", empty form " + run.empty_form;
   if (run.timed != Timed::kTotal) text += run.timed == Timed::kLanes ? ", lanes" : ", steps";
-  if (schedule.leader) text += ", led by " + schedule.lanes()[*schedule.leader].name;
+  const char* lead = ", led by ";
+  for (std::size_t lane = 0; schedule.leader && lane < schedule.lanes().size(); ++lane) {
+    if (!schedule.Follows(lane)) text += std::exchange(lead, " and ") + schedule.lanes()[lane].name;
+  }
   if (is_alone)
     return fmt::format("{} on {} x{}\n", text, ShownLane(schedule.lanes().front()),
                        schedule.steps().size());

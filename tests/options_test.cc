@@ -230,9 +230,11 @@ TEST_F(OptionsTest, NumbersReachTheirBounds) {
     EXPECT_NE(Refusal({flag}), "") << flag;
 }
 
-TEST_F(OptionsTest, PairsHaveTwoSides) {
+TEST_F(OptionsTest, PairsHaveTwoOrThreeSides) {
   EXPECT_EQ(ParseOptions({"--pair=A+B"}).pairs, std::vector<std::string>{"A+B"});
-  for (const char* flag : {"--pair=+", "--pair=A+", "--pair=+B", "--pair=A++B", "--pair="})
+  EXPECT_EQ(ParseOptions({"--pair=A+B+C"}).pairs, std::vector<std::string>{"A+B+C"});
+  for (const char* flag :
+       {"--pair=+", "--pair=A+", "--pair=+B", "--pair=A++B", "--pair=", "--pair=A+B+"})
     EXPECT_NE(Refusal({flag}), "") << flag;
 }
 
@@ -260,11 +262,11 @@ TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
         Case{{"--axis"}, "--axis needs a value"},
         Case{{"--axis=n=1", "--axis=n=2"}, "--axis n is given twice; give its values in one list"},
         Case{{"--pair=AllReduce"},
-             "--pair takes two workloads, as in --pair AllReduce+Gemm; got 'AllReduce'"},
-        Case{{"--pair=A+B+C"},
-             "--pair takes two workloads, as in --pair AllReduce+Gemm; got 'A+B+C'"},
+             "--pair takes two or three workloads, as in --pair AllReduce+Gemm; got 'AllReduce'"},
+        Case{{"--pair=A+B+C+D"},
+             "--pair takes two or three workloads, as in --pair AllReduce+Gemm; got 'A+B+C+D'"},
         Case{{"--pair=+Gemm"},
-             "--pair takes two workloads, as in --pair AllReduce+Gemm; got '+Gemm'"},
+             "--pair takes two or three workloads, as in --pair AllReduce+Gemm; got '+Gemm'"},
         Case{{"--benchmark_repetitions=0"},
              "--benchmark_repetitions takes a whole number from 1 to 1000000, got '0'"},
         Case{{"--benchmark_min_time=abc"},

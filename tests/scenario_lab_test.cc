@@ -120,6 +120,89 @@ TEST(Matrix, HasTheRunsOfAPair) {
   EXPECT_EQ(NamesOf(OnGpu("Lab/Matrix/AllGather+StreamKernel").runs()), "comp comm overlap");
 }
 
+// ---- Triple
+
+// C = 4, M = 2 and 1. Beside the computation the first communication takes 3, and the computation
+// twice as long as alone while either of the two runs beside it; the two do not disturb each other.
+Timings OfThree(const Timing& overlap) {
+  return {{"comp", Took(4)},
+          {"comm", Took(2)},
+          {"second", Took(1)},
+          {"comm beside second", Ran({{"comm", {0, 2}}, {"second", {0, 1}}})},
+          {"comm beside comp", Ran({{"comm", {0, 3}}, {"comp", {0, 5.5}}})},
+          {"second beside comp", Ran({{"second", {0, 1}}, {"comp", {0, 4.5}}})},
+          {"overlap", overlap}};
+}
+
+class TripleReport : public testing::Test {
+ protected:
+  ScenarioReport triple_ = OnGpu("Lab/Triple/AllGather+DeviceToHost+StreamKernel");
+};
+
+// In the first ms, the computation does a quarter of its 4 ms and the communication 2/3 of its 2;
+// then it has half its speed until 3, and ends at 3 + 2.75.
+TEST_F(TripleReport, HasEachSidesSlowdownAndTheProductRule) {
+  const Reported row =
+      triple_.Report(OfThree(Ran({{"comm", {0, 3}}, {"second", {0, 1.5}}, {"comp", {0, 5}}})));
+  ExpectCounters(row, {{"comp_ms", 4},
+                       {"comm_ms", 2},
+                       {"second_ms", 1},
+                       {"overlap_ms", 5},
+                       {"slowdown", 1.25},
+                       {"speedup", 1.4},
+                       {"efficiency", 2.0 / 3},
+                       {"hidden_comm", 2.0 / 3},
+                       {"comp_slowdown", 1.25},
+                       {"comm_slowdown", 1.5},
+                       {"second_slowdown", 1.5},
+                       {"exposed_comm_ms", 1},
+                       {"bound_ms", 4},
+                       {"pct_of_bound", 80},
+                       {"product_slowdown", 5.75 / 4},
+                       {"product_error", 0.15},
+                       {"coverage", 1}});
+  EXPECT_EQ(row.state, RowState::kOk) << row.reason;
+}
+
+TEST_F(TripleReport, NamesTheSideThatWaited) {
+  const Reported row =
+      triple_.Report(OfThree(Ran({{"comm", {0, 3}}, {"second", {2.9, 3.9}}, {"comp", {0, 5.6}}})));
+  EXPECT_EQ(row.state, RowState::kInvalid);
+  EXPECT_EQ(row.reason.find("not overlapped"), 0U) << row.reason;
+  const Reported waited =
+      triple_.Report(OfThree(Ran({{"comm", {0, 3}}, {"second", {0, 4}}, {"comp", {0, 6}}})));
+  EXPECT_EQ(waited.state, RowState::kSerialized);
+  EXPECT_EQ(waited.reason.find("second communication waited for the other side"), 0U)
+      << waited.reason;
+}
+
+TEST_F(TripleReport, MayNotBeFasterThanItsLongestSide) {
+  const std::vector<Timings> groups(
+      5, OfThree(Ran({{"comm", {0, 2}}, {"second", {0, 1}}, {"comp", {0, 3}}})));
+  const Reported row = triple_.ReportAll(groups);
+  EXPECT_EQ(row.state, RowState::kNoisy);
+  EXPECT_EQ(row.reason.find("all together took 0.750 of the computation alone, whose own time "
+                            "beside the other sides is 0.750"),
+            0U)
+      << row.reason;
+}
+
+// Training steps enqueue both communications before the computation.
+TEST(Triple, LetsBothCommunicationsLead) {
+  const std::string row = "Lab/Triple/AllGather+DeviceToHost+StreamKernel";
+  for (const std::string first : {"comm", "comp"}) {
+    for (const auto& run : OnGpu(row, {{"first", first}}).runs()) {
+      const Schedule& schedule = run.schedule;
+      if (schedule.steps().size() == 1) continue;
+      for (const Schedule::Step& step : schedule.steps()) {
+        const bool beside_comp = schedule.steps().back().name == "comp";
+        const bool follows = beside_comp && (step.name == "comp") == (first == "comm");
+        EXPECT_EQ(schedule.Follows(step.lane), follows) << run.name << ": " << step.name;
+      }
+    }
+  }
+}
+
 // comm_sms is how many SMs a transport's kernel takes, not a partition of its stream.
 TEST(Partition, LimitsOnlyTheComputation) {
   ScenarioReport row = OnGpu("Lab/Partition/AllGather+CublasGemm",

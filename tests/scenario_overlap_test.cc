@@ -341,10 +341,12 @@ class TargetedPair : public testing::Test {
     return targets_.at(0);
   }
 
- private:
+ protected:
   Behaviour behaviour_;
   std::unique_ptr<PosingDevice> device_ = PosingDevice::H200();
   Machine machine_{*device_, TestRanks()};
+
+ private:
   Registry registry_;
   std::vector<long> targets_;
 };
@@ -366,6 +368,35 @@ TEST_F(TargetedPair, APartitionIsNamedByItsOwnAxisAlone) {
   EXPECT_EQ(With(pair, {{"comp_sms", "64"}, {"comm_priority", "5"}}).NameSuffix(),
             "/cache:cold/comp_sms:64/comm_priority:5");
   EXPECT_EQ(With(pair, {}).NameSuffix(), "/cache:cold");
+}
+
+// Collectives that share a channel wait for each other, and MPI would mix them up.
+TEST_F(TargetedPair, SidesHaveChannelsOfTheirOwnAndTheSecondItsSize) {
+  Registry registry;
+  std::vector<std::string> made;
+  for (const auto& [name, work_class] :
+       {std::pair{"One", WorkClass::kComm}, std::pair{"Other", WorkClass::kComm},
+        std::pair{"Product", WorkClass::kCompute}}) {
+    WorkloadSpec spec = FakeSpec(name, work_class, behaviour_);
+    spec.axes = {BytesAxis("bytes", "", "64")};
+    spec.footprint = [&made, name = std::string(name)](const Settings& settings) {
+      const std::string channel = settings.Has("channel") ? settings.Text("channel") : "none";
+      made.push_back(name + " " + settings.Text("bytes") + " by " + channel);
+      return Footprint{};
+    };
+    registry.Add(spec);
+  }
+  const Scenario triple = OverlapPair({registry, *device_, machine_}, "Product+One+Other");
+  EXPECT_EQ(triple.name, "Overlap/One+Other+Product");
+  triple.runs(With(triple, {}));
+  EXPECT_EQ(made, (std::vector<std::string>{"One 1048576 by none", "Other 1048576 by 1",
+                                            "Product 1048576 by 2"}));
+  made.clear();
+  triple.runs(With(triple, {{"second_bytes", "8"}}));
+  EXPECT_EQ(made, (std::vector<std::string>{"One 1048576 by none", "Other 8 by 1",
+                                            "Product 1048576 by 2"}));
+  EXPECT_EQ(With(triple, {{"second_bytes", "8"}}).NameSuffix(),
+            "/bytes:1048576/cache:cold/second_bytes:8");
 }
 
 TEST_F(TargetedPair, RefusesWorkThatIgnoresPartitions) {

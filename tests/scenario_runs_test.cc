@@ -264,6 +264,8 @@ const RunNames kRunNames[] = {
     {"Lab/Knee/", ""},  // a run for each point: scenario_lab_test.cc
     {"Lab/Partition/", "comp comm overlap"},
     {"Lab/Matrix/", "comp comm overlap"},
+    {"Lab/Triple/",
+     "comp comm second comm beside second comm beside comp second beside comp overlap"},
     {"Lab/Attribution/", "comp comm sm sm_l2 sm_hbm clock_alone clock_beside half overlap"}};
 
 const RunNames* RunNamesOf(const std::string& row) {

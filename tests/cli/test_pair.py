@@ -43,6 +43,26 @@ def test_pairs_outside_every_family_are_measured(launcher: "Launcher", tmp_path:
     assert all(row["overlap_ms"] > 0 and row["comm_ms"] > 0 for row in rows)
 
 
+def test_three_workloads_are_measured_beside_each_other(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    out = tmp_path / "out.json"
+    done = launcher.run(
+        *("--pair", "Gemm+AllReduce+AllGather", "--pair", "AllGather+StreamKernel+DeviceToHost"),
+        *("--axis", "n=64", "--axis", "grid=2x2", "--axis", "array_bytes=64K"),
+        *("--axis", "second_bytes=same,128K", *SMALL, f"--benchmark_out={out}"),
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(out.read_text())["benchmarks"]
+    heads = ("Overlap/AllReduce+AllGather+Gemm", "Overlap/AllGather+DeviceToHost+StreamKernel")
+    assert [row["name"].split("/bytes:")[0] for row in rows] == [
+        head for head in heads for _ in range(2)
+    ]
+    assert [row["name"].endswith("/second_bytes:131072") for row in rows] == [False, True] * 2
+    sides = ("comp_slowdown", "comm_slowdown", "second_slowdown", "product_slowdown")
+    assert all(row[side] > 0 for row in rows for side in sides)
+
+
 def test_a_dry_run_and_the_axes_are_those_of_the_pair(launcher: "Launcher") -> None:
     dry = launcher.run("--pair=HostToDevice+Gelu", "--dry_run", "--axis", "bytes=1M").stdout
     assert dry.startswith("Overlap/HostToDevice+GeluFused/bytes:1048576/")
@@ -59,12 +79,21 @@ def test_a_dry_run_and_the_axes_are_those_of_the_pair(launcher: "Launcher") -> N
             "--pair: there is no workload 'Softmx'; did you mean Softmax?",
         ),
         (["--pair=Nothing+Gemm"], "--pair: there is no workload 'Nothing'; --list_axes lists them"),
-        (["--pair=AllReduce"], "--pair takes two workloads, as in --pair AllReduce+Gemm; got 'All"),
+        (
+            ["--pair=AllReduce"],
+            "--pair takes two or three workloads, as in --pair AllReduce+Gemm; go",
+        ),
         (["--pair=AllReduce+Gemm", "--axis", "columns=4K"], "there is no axis 'columns'; the axes"),
         (
-            ["--pair=AllReduce+AllGather"],
-            "no benchmark can run here; not available: Overlap/AllRed",
+            ["--pair=A+B+C+D"],
+            "--pair takes two or three workloads, as in --pair AllReduce+Gemm; go",
         ),
+        (["--pair=Gemm+Gemm"], "--pair: Gemm+Gemm names Gemm twice: its sides must be different"),
+        (
+            ["--pair=Gelu+AllReduce+GeluFused"],
+            "--pair: Gelu+AllReduce+GeluFused names GeluFused tw",
+        ),
+        (["--pair=AllReduce+AllGather+Nothing"], "--pair: there is no workload 'Nothing'; --list"),
     ],
 )
 def test_bad_pairs_are_refused(launcher: "Launcher", flags: list[str], says: str) -> None:

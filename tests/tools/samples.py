@@ -373,6 +373,24 @@ def matrix() -> list[Json]:
     return rows
 
 
+def triples() -> list[Json]:
+    """Make two communications beside a computation, by several transports."""
+    rows = []
+    for pair, size in (("AllGather+ReduceScatter", 0), ("AllGather+DeviceToHost", 1 << 25)):
+        for place, kind in enumerate(("nccl", "copy", "sm_bulk")):
+            for step, computation in enumerate(("CublasGemm", "StreamKernel")):
+                name = f"Triple/{pair}+{computation}/bytes:268435456"
+                name += f"/transport:{kind}" * bool(place) + "/cache:cold/first:comm"
+                name += f"/second_bytes:{size}" * bool(size)
+                losses = 1.2 + 0.1 * step, 1.9 - 0.2 * place
+                made = lab_pair(name, (0.6, 0.5, 1.2 + 0.1 * place), losses)
+                product = made["slowdown"] * (1.03 - 0.02 * step)
+                told: Json = {"second_ms": 0.55, "second_slowdown": 1.7 + 0.1 * step}
+                told |= {"product_slowdown": product, "product_error": 0.03 - 0.02 * step}
+                rows.append(made | told)
+    return rows
+
+
 def attributions() -> list[Json]:
     """Make slowdowns with their shares, one negative, and a pair without a slowdown."""
     rows = []
@@ -470,6 +488,7 @@ def full_run() -> list[Json]:
         *links(),
         *partitions(),
         *matrix(),
+        *triples(),
         *attributions(),
         overlap(
             "Broadcast+StreamKernel/bytes:67108864/blocks:132/cache:cold",

@@ -15,7 +15,12 @@ from overlapbench.view.page import pictures
 from overlapbench.view.vega import Drawing
 from samples import Json
 
-CELLS = {"pairs", "partition", "matrix"}  # charts of cells, which have no points and no lines
+CELLS = {
+    "pairs",
+    "partition",
+    "matrix",
+    "triple",
+}  # charts of cells, which have no points and no lines
 STACKS = {"attribution", "steps", "priority"}  # charts of bars, likewise without points and lines
 PAIR = "AllToAll+Gemm/bytes:67108864/n:4096"
 

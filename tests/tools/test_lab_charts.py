@@ -212,6 +212,30 @@ def test_a_side_without_a_slowdown_of_its_own_is_unknown() -> None:
     assert cell["line1"] == "1.00 | ?"
 
 
+# ---- triple
+
+
+def test_three_sides_show_what_each_loses_and_the_product_rule() -> None:
+    rows = samples.triples()
+    free = "Overlap/AllReduce+AllGather+Gemm/bytes:1048576/cache:cold"  # of --pair
+    rows.append({**rows[0], "name": free, "run_name": free})
+    chart = draw("triple", samples.document(rows))
+    cells = {r["name"]: r for r in records(chart, "loss")}
+    assert {name: cell["loss"] for name, cell in cells.items()} == {
+        row["name"]: row["slowdown"] for row in rows
+    }
+    for row in rows:
+        sides = [row[f"{side}_slowdown"] for side in ("comp", "comm", "second")]
+        cell = cells[row["name"]]
+        assert cell["line1"] == f"by product {row['product_slowdown']:.2f}"
+        assert cell["line2"] == " | ".join(f"{loss:.2f}" for loss in sides)
+    labels = {(cell["across"], cell["down"]) for cell in cells.values()}
+    assert ("AllGather + DeviceToHost · sm_bulk", "StreamKernel") in labels
+    assert len(labels) == len(rows)
+    drawn_pairs = test_chart.draw(samples.document([*samples.pairs(), *rows]))["pairs"]
+    assert all("AllGather" not in cell["down"] for cell in records(drawn_pairs, "down"))
+
+
 # ---- attribution
 
 

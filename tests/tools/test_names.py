@@ -17,11 +17,17 @@ _keys = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True).filter(
 )
 _values = st.from_regex(r"[A-Za-z0-9.:+-]{1,12}", fullmatch=True)
 _families = st.one_of(_words, st.tuples(_words, _words).map("/".join)).filter(
-    lambda family: family not in {*PAIRS, *SINGLES}
+    lambda family: family not in {*PAIRS, *SINGLES, "Lab/Triple"}
 )
 _axes = st.lists(st.tuples(_keys, _values), max_size=6, unique_by=lambda axis: axis[0])
 _names = st.one_of(
     st.builds(BenchmarkName, st.sampled_from(PAIRS), st.tuples(_words, _words), _axes.map(tuple)),
+    st.builds(
+        BenchmarkName,
+        st.sampled_from(("Overlap", "Lab/Triple")),
+        st.tuples(_words, _words, _words),
+        _axes.map(tuple),
+    ),
     st.builds(BenchmarkName, st.sampled_from(SINGLES), st.tuples(_words), _axes.map(tuple)),
     st.builds(
         BenchmarkName,
@@ -128,9 +134,11 @@ def test_a_family_of_two_words_is_taken_apart() -> None:
         ("Comm/repeats:3", "is not Family/Workload"),
         ("Comm/All Reduce", "'All Reduce' is not the name"),
         ("Comm/A+B+C", "Comm takes 1 or 2 workloads, not 'A+B+C'"),
-        ("Overlap/AllToAll", "Overlap takes 2 workloads, not 'AllToAll'"),
+        ("Overlap/AllToAll", "Overlap takes 2 or 3 workloads, not 'AllToAll'"),
         ("Overlap/AllToAll+", "'' is not the name"),
         ("Priority/ShortBlocks", "Priority takes 2 workloads, not 'ShortBlocks'"),
+        ("Overlap/A+B+C+D", "Overlap takes 2 or 3 workloads, not 'A+B+C+D'"),
+        ("Lab/Triple/A+B", "Lab/Triple takes 3 workloads, not 'A+B'"),
         ("Lab/Link/A+B", "Lab/Link takes 1 workload, not 'A+B'"),
         ("Lab/Matrix/AllGather", "Lab/Matrix takes 2 workloads, not 'AllGather'"),
         ("Lab/Link/Broadcast/Gemm/bytes:1", "'Gemm' is not axis:value"),

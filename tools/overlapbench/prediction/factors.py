@@ -23,11 +23,11 @@ _LEAST_COMPANY = 0.15  # a side that has less of it, as a share of its time, tel
 
 @dataclass(frozen=True)
 class Pair:
-    """Two works of a row beside each other."""
+    """Two works of a row beside each other, of which at least one does not compute."""
 
     row: Row
     comm: int
-    comp: int
+    comp: int  # or the later of two communications
     comm_slowdown: float
     comp_slowdown: float | None  # None if the computation had too little company
     waits: int  # of how many kernels the computation's step is, for which the other waits
@@ -73,7 +73,9 @@ def _pair(row: Row, run: Run, gate: bool) -> Pair | None:
     if row.works[comm].computes or not free or len(times) != 2 or not run.time:
         return None
     alone_ms = [times[step.work] * step.share for step in run.steps]
-    ways = _WAYS if gate and row.by_kernel(row.works[comm]) else (0,)
+    # Two communications leave each other SMs.
+    waits = gate and row.works[comp].computes and row.by_kernel(row.works[comm])
+    ways = _WAYS if waits else (0,)
     fits = [_fit(row, run, alone_ms, comm, comp, way) for way in ways]
     return min(
         fits, key=lambda pair: (pair.comm_slowdown < _NO_GAIN, abs(pair.comm_slowdown - _NO_GAIN))

@@ -232,7 +232,7 @@ def _add_factors(book: Book, base: Row, inputs: Inputs) -> None:
     used = {step.work: step.lane for step in row.own.steps}
     for comm in used:
         for comp in used:
-            if row.works[comm].computes or not row.works[comp].computes or used[comm] == used[comp]:
+            if comm == comp or row.works[comm].computes or used[comm] == used[comp]:
                 continue
             pairs = _alike(book.pairs, base, row, row.works[comp], row.works[comm])
             size = row.works[comm].wire_bytes * max(
@@ -249,7 +249,10 @@ def _add_factors(book: Book, base: Row, inputs: Inputs) -> None:
 
 
 def _alike(pairs: Iterable[Pair], base: Row, row: Row, comp: Work, comm: Work) -> list[Pair]:
-    """Return the pairs of this family and collective: of the row itself if it has them."""
+    """Return the pairs of this family and collective: of the row itself if it has them.
+
+    Of two communications, `comp` is the one that comes later; there are no pairs the other way.
+    """
     family = [
         pair
         for pair in pairs
@@ -257,8 +260,10 @@ def _alike(pairs: Iterable[Pair], base: Row, row: Row, comp: Work, comm: Work) -
         and pair.row.transport == row.transport
         and pair.row.works[pair.comm].collective == comm.collective
         and pair.row.works[pair.comm].kind == comm.kind
+        and pair.row.works[pair.comp].computes == comp.computes
     ]
-    same = [pair for pair in family if pair.row.works[pair.comp].name == comp.name] or family
+    same = [pair for pair in family if pair.row.works[pair.comp].name == comp.name]
+    same = same or (family if comp.computes else [])
     for wanted in (base.name, row.name):
         own = [pair for pair in same if _key(pair.row.name) == _key(wanted)]
         if any(pair.comp_slowdown is not None for pair in own):

@@ -45,13 +45,17 @@ class Attributes:
     comp_ms: Figure  # C
     comm_ms: Figure  # M
     overlap_ms: Figure  # T
+    second_ms: Figure  # second
     slowdown: Figure  # slowdown
     efficiency: Figure  # efficiency
     hidden_comm: Figure  # hidden comm
     comp_slowdown: Figure  # comp slowdown
     comm_slowdown: Figure  # comm slowdown
+    second_slowdown: Figure  # second slowdown
     exposed_comm_ms: Figure  # exposed comm
     coverage: Figure  # coverage
+    product_slowdown: Figure  # by product
+    product_error: Figure  # product error
     comp_sms_used: Figure  # SMs used
     copy_ms: Figure  # copy
     pct_of_copy: Figure  # of a copy

@@ -28,10 +28,12 @@ _RUNNER_SUFFIXES = frozenset(
         "threads",
     }
 )
-_PAIR_FAMILIES = frozenset(
-    {"Overlap", "Priority", "Lab/Partition", "Lab/Matrix", "Lab/Attribution"}
-)
-_SINGLE_FAMILIES = frozenset({"Lab/Link", "Lab/Knee", "Pp/GPipe", "Pp/OneFOneB", "Pp/Interleaved"})
+_WORKLOADS = {  # how many a name of the family may have
+    "Overlap": (2, 3),
+    **dict.fromkeys(("Priority", "Lab/Partition", "Lab/Matrix", "Lab/Attribution"), (2,)),
+    "Lab/Triple": (3,),
+    **dict.fromkeys(("Lab/Link", "Lab/Knee", "Pp/GPipe", "Pp/OneFOneB", "Pp/Interleaved"), (1,)),
+}
 _MOST_WORDS = 3  # before the axes: up to two of the family, and the workloads
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _BEFORE_AXES = re.compile(r"[A-Za-z][^:]*")
@@ -131,7 +133,7 @@ class BenchmarkName(str):
         for word in (*words[:-1], *workloads):
             if not _WORD.fullmatch(word):
                 raise ValueError(f"{word!r} is not the name of a family or a workload")
-        allowed = _workloads_of(family)
+        allowed = _WORKLOADS.get(family, (1, 2))
         if len(workloads) not in allowed:
             wanted = " or ".join(map(str, allowed)) + " workload" + "s" * (allowed != (1,))
             raise ValueError(f"{family} takes {wanted}, not {words[-1]!r}")
@@ -147,13 +149,6 @@ class BenchmarkName(str):
     def axis(self, wanted: str) -> str | None:
         """Return the value of an axis, or None if the name does not contain it."""
         return dict(self.axes).get(wanted)
-
-
-def _workloads_of(family: str) -> tuple[int, ...]:
-    """Return how many workloads a name of the family may have."""
-    if family in _PAIR_FAMILIES:
-        return (2,)
-    return (1,) if family in _SINGLE_FAMILIES else (1, 2)
 
 
 def _parse_axes(parts: list[str]) -> tuple[tuple[str, str], ...]:

@@ -74,7 +74,7 @@ class Wish:
     def parse(cls, text: str) -> "Wish":
         """Read `Overlap/A+B/axis:value/...`, or the same without the family."""
         pair = text.removeprefix(_FAMILY)
-        is_pair = "+" in pair.partition("/")[0]
+        is_pair = pair.partition("/")[0].count("+") == 1
         if not is_pair and "+" in pair:
             raise ResultError(f"{text}: only rows of Overlap are tuned; write A+B/axis:value/...")
         try:

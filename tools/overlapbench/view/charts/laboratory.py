@@ -44,8 +44,8 @@ LINK = Curves(
 _SIDES = ("comp_slowdown", "comm_slowdown")
 
 
-def _of_sides(row: Row) -> str:
-    return " | ".join(ratio_text(row, side) for side in _SIDES)
+def _of_sides(row: Row, sides: Sequence[str] = _SIDES) -> str:
+    return " | ".join(ratio_text(row, side) for side in sides)
 
 
 MATRIX = Cells(
@@ -62,6 +62,31 @@ MATRIX = Cells(
     lines=[_of_sides],
     angle=-45,
     tooltip=_SIDES,
+)
+
+
+TRIPLE = Cells(
+    name="triple",
+    title="Two communications beside one computation",
+    reading="Each cell shows the slowdown of all three, below it what it would be if the slowdowns"
+    " that two sides cause a third multiplied, and then those of the computation | of the first"
+    " communication | of the second.",
+    rows=Rows("*+*+*"),
+    measured="slowdown",
+    across=naming.together(
+        naming.by(lambda row: " + ".join(row.name.workloads[:-1])), naming.transport_names
+    ),
+    down=naming.by(lambda row: row.name.workloads[-1]),
+    colour="slowdown",
+    panel=naming.together(naming.by_order, file_names),
+    lines=[
+        lambda row: f"by product {ratio_text(row, 'product_slowdown')}",
+        lambda row: _of_sides(row, (*_SIDES, "second_slowdown")),
+    ],
+    one_of=True,
+    angle=-45,
+    tooltip=[*_SIDES, "second_slowdown", "product_slowdown", "product_error"],
+    least_width=84,
 )
 
 
@@ -166,4 +191,4 @@ ATTRIBUTION = Bars(
     tooltip=["share", "share_low", "share_high"],
 )
 
-CHARTS = (LINK, PARTITION, MATRIX, ATTRIBUTION)
+CHARTS = (LINK, PARTITION, MATRIX, TRIPLE, ATTRIBUTION)

@@ -115,7 +115,7 @@ PAIRS = Cells(
     name="pairs",
     title="Slowdown of pairs",
     reading="For a pair measured at several grids, the cell shows the worst and its grid.",
-    rows=Rows("Overlap/*"),
+    rows=Rows("Overlap/*", when=lambda row: len(row.name.workloads) == 2),
     measured="slowdown",
     across=naming.side(0, "grid"),
     down=naming.side(1, "grid"),
