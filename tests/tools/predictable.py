@@ -117,6 +117,39 @@ def _runs(machine: Machine, row: Row) -> list[Run]:
     return [*runs, _timed(row.own, done.total_ms)]
 
 
+def triple(slowdown: Sequence[Sequence[float]], extra: float = 1.0, backend: str = "cuda") -> Row:
+    """Run a gather, a copy to the host and a product at once, as Lab/Triple does.
+
+    `slowdown` is of each work beside each; of the product beside both others it is `extra` times
+    the product of two factors.
+    """
+    alone_ms = 1.0, 0.6, 1.5
+    works = (
+        Work("comm", "COMM", "AllGather", wire_bytes=1 << 28),
+        Work("second", "MEM", moved_bytes=1 << 25),
+        Work("comp", "COMP", flops=1e12),
+    )
+    bare = Row(BenchmarkName.parse("Lab/Triple/AllGather+DeviceToHost+CublasGemm/cache:cold"),
+               backend, 2, 1, "copy", works, ())  # fmt: skip
+
+    def run(name: str, *sides: int) -> Run:
+        steps = tuple(Step(work, lane, 1.0) for lane, work in enumerate(sides))
+        made = Run(name, (None,) * len(sides), steps)
+        factors = [list(row) for row in slowdown]
+        if len(sides) == 3:
+            factors[2][0] *= extra
+        rules = rules_of(replace(bare, runs=(made,)), factors, passing(bare))
+        done = replay(made, [alone_ms[work] for work in sides], rules)
+        return replace(_timed(made, done.total_ms), lanes_ms=tuple((0.0, e) for e in done.end_ms))
+
+    pairs = [(one, other) for one in range(3) for other in range(one + 1, 3)]
+    return replace(bare, runs=(
+        *(run(works[work].name, work) for work in range(3)),
+        *(run(f"{works[a].name} beside {works[b].name}", a, b) for a, b in pairs),
+        run("overlap", 0, 1, 2),
+    ))  # fmt: skip
+
+
 def _alone(run: Run, whole_ms: Sequence[float]) -> list[float]:
     return [whole_ms[step.work] * step.share for step in run.steps]
 

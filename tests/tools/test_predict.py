@@ -115,6 +115,34 @@ def test_only_kernels_wait_for_sms() -> None:
     assert {pair.waits for pair in pairs_of(ddp(host, 2, 1, "nccl"))} == {0}
 
 
+# ---- three lanes
+
+# Of a gather, a copy and a product, each beside each.
+THREE = [[1.0, 1.4, 1.2], [1.7, 1.0, 1.1], [1.3, 1.25, 1.0]]
+
+
+def test_three_works_at_once_slow_each_other_down_by_the_product() -> None:
+    rules = Rules(THREE, PASS)
+    run = steps((0, 0, ()), (1, 1, ()), (2, 2, ()))
+    # The copy takes 1.7 * 1.1 times as long, and the gather then 1.2 times beside the product.
+    first = 0.6 * 1.7 * 1.1
+    gather = first + (1 - first / (1.4 * 1.2)) * 1.2
+    product = gather + (1.5 - first / (1.3 * 1.25) - (gather - first) / 1.3)
+    assert ends(run, [1, 0.6, 1.5], rules) == [round(t, 6) for t in (gather, first, product)]
+
+
+@pytest.mark.parametrize("backend", ["cuda", "host"])
+def test_three_lanes_are_predicted_from_their_pairs(tmp_path: Path, backend: str) -> None:
+    row = predictable.triple(THREE, backend=backend)
+    assert {(pair.comm, pair.comp) for pair in pairs_of(row)} == {(0, 1), (0, 2), (1, 2)}
+    assert not any(pair.waits for pair in pairs_of(row))  # copies and their sums pass
+    (found,) = ob.predict(predictable.write(tmp_path / "three.json", [row]))
+    assert found.error == pytest.approx(0, abs=0.002)
+    (off,) = ob.predict(predictable.write(tmp_path / "off.json", [predictable.triple(THREE, 1.3)]))
+    assert off.error is not None
+    assert off.error < -0.05
+
+
 # ---- links
 
 
