@@ -3,7 +3,8 @@
     python tests/tools/stand_ins.py NAME ARGUMENT...
 
 - `program`: what ./bench starts. It writes a made-up result, trace or log of resources where a flag
-  says so, and takes delays as the program does. With --pair it is simulated_bench.py's machine.
+  says so, and takes delays as the program does. With --pair it is simulated_bench.py's machine,
+  and for the doctor that of doctor_machine.py.
 - `mpirun` and `srun`: start their command once, as the rank of a job.
 - `overlapbench`: the real command, but for what it would measure with. Unless REAL_RUN is set,
   `run` is `program`, or with --tune the tuner.
@@ -37,6 +38,10 @@ def program(words: Sequence[str]) -> int:
     if "--help" in words or "query" in flags:
         print(2 if flags.get("query") == "gpus" else "")
         return 0
+    if "rank_times_out" in flags:
+        import doctor_machine
+
+        return doctor_machine.main(words)
     if "pair" in flags:
         return _tuned(flags["pair"], words)
     result = json.dumps(_result(words))

@@ -199,6 +199,7 @@ ROOMS = {
     "traces": 3,
     "findings": 4,
     "prediction": 4,
+    "doctor": 5,
     "tune": 5,
     "view": 5,
     "cli": 6,

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+import doctor_machine
 import histories
 import predictable
 import samples
@@ -71,6 +72,10 @@ def folder(tmp_path: Path) -> Path:
     _write_results(home)
     _write_traces(home)
     _write_schedules(home)
+    for name in ("healthy1", "healthy2", "node2", "node3"):
+        recorded = vars(doctor_machine.recording(seed=len(name) + int(name[-1])))
+        told = json.dumps({"doctor_schema": "1", "recording": recorded})
+        (home / f"{name}.json").write_text(told)
     (home / "hosts").write_text("node1 slots=8\nnode2 slots=8\n")
     (home / "resources.csv").write_text(stand_ins.RESOURCES)
     return home

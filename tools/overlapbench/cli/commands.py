@@ -11,7 +11,7 @@ from typing import Any
 PROGRAM = "overlapbench"
 COMMANDS = (
     *("run", "compare", "gate", "tune", "chart", "report", "history", "export"),
-    *("predict", "findings", "trace", "timeline"),
+    *("predict", "findings", "doctor", "trace", "timeline"),
 )
 
 

@@ -36,6 +36,7 @@ class Runner:
     timeout_s: float
     say: Callable[[str], None] = print
     files: dict[str, bytes] = field(default_factory=dict)
+    watch: Callable[[str], None] | None = None  # gets what a run has printed, each second
 
     def run(self, side: str, number: int, names: str) -> ProgramRun:
         """Run one side; ResultError if it fails, exceeds the timeout, or writes no result."""
@@ -44,7 +45,7 @@ class Runner:
             out, log = Path(folder) / "result.json", Path(folder) / "log"
             command = [*self.commands[side], *self.flags, *filters, f"--benchmark_out={out}"]
             started = time.monotonic()
-            status = _run(command, log, self.timeout_s, log)
+            status = _run(command, log, self.timeout_s, log, self.watch)
             self.say(f"  {time.monotonic() - started:.1f} s")
             if status < 0 or not out.exists():
                 lost = "no result" if not out.exists() else "its result does not count"
@@ -88,7 +89,13 @@ def parse_command(text: str) -> list[str]:
     return words
 
 
-def _run(command: Sequence[str], log: Path, timeout_s: float, answer: Path) -> int:
+def _run(
+    command: Sequence[str],
+    log: Path,
+    timeout_s: float,
+    answer: Path,
+    watch: Callable[[str], None] | None = None,
+) -> int:
     """Run to the end; standard output goes to `answer`, standard error to `log`."""
     with log.open("ab") as errors, answer.open("ab") as output:
         try:
@@ -102,7 +109,14 @@ def _run(command: Sequence[str], log: Path, timeout_s: float, answer: Path) -> i
         except OSError as error:
             raise ResultError(f"{command[0]}: cannot be started: {error.strerror}") from None
         try:
-            return process.wait(timeout_s)
+            ends = time.monotonic() + timeout_s
+            while watch:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return process.wait(min(1.0, max(0.0, ends - time.monotonic())))
+                if time.monotonic() >= ends:
+                    break
+                watch(log.read_text(encoding="utf-8", errors="replace"))
+            return process.wait(max(0.0, ends - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise ResultError(
                 f"{shlex.join(command)}: timed out after {timeout_s:g} s (--timeout-s)"

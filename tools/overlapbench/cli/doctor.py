@@ -1,0 +1,140 @@
+"""Check whether this machine overlaps as it should, or find the node that differs among many.
+
+    overlapbench doctor
+    overlapbench doctor -o node1.json -- --ranks 2
+    overlapbench doctor --reference 'healthy*.json'
+    overlapbench doctor --compare 'node*.json'
+
+Measures links, copies, clocks, launches, priorities and overlapped pairs for at most two minutes,
+and compares them with recorded results of this GPU model. A check is good, suspicious, bad or not
+available. What is suspicious or too noisy is measured twice. docs/doctor.md explains each line.
+
+--reference adds results of healthy machines; three or more where the model is unknown, as on the
+host backend.
+
+Arguments after -- go to the program.
+
+Exit status: 0 if nothing is suspicious or bad; 1 if something is; 2 if the doctor could not run,
+or could judge nothing.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from overlapbench.cli.command_line import (
+    command,
+    exit_if_terminated,
+    manual_parser,
+    number_from,
+    say,
+    screen,
+    split_at_dashes,
+)
+from overlapbench.cli.commands import PROGRAM
+from overlapbench.cli.doctoring import text_of_differences, text_of_outcomes
+from overlapbench.doctor.checks import Outcome, confirmed, doubtful, judge
+from overlapbench.doctor.nodes import Difference, differences, require_comparable
+from overlapbench.doctor.recordings import SCHEMA, Recording, read_recording, stored, to_dict
+from overlapbench.doctor.rules import Verdict, all_rows
+from overlapbench.doctor.visit import SIDE, Visit
+from overlapbench.judge.runner import Runner, parse_command
+from overlapbench.output import ResultError, deliver, expand, require_file
+
+_GOOD, _ALARM, _NOTHING = 0, 1, 2
+_OWN = ("--axis", "--pair", "--benchmark_", "--rank_times_out")  # flags that the doctor sets
+_LEAST_LEFT = 0.6  # of the time of the first run: what a second look may need
+
+
+@command
+def main(arguments: Sequence[str] | None, program: str) -> int:
+    exit_if_terminated()
+    given, flags = split_at_dashes(arguments)
+    options = make_parser(program).parse_args(given)
+    for flag in flags:
+        if flag.startswith(_OWN):
+            raise ResultError(f"{flag}: the doctor sets it")
+    if options.output:
+        require_file(options.output, [*options.compare, *options.reference])
+    references = [*stored(), *map(read_recording, expand(options.reference))]
+    if options.compare:
+        return _compare(options, references)
+    return _examine(options, flags, references)
+
+
+def _examine(
+    options: argparse.Namespace, flags: Sequence[str], references: Sequence[Recording]
+) -> int:
+    began = time.monotonic()
+    runner = Runner(
+        {SIDE: parse_command(options.command)}, flags, options.timeout_s, lambda _: None
+    )
+    visit = Visit(runner, began + options.timeout_s, say)
+    say(f"doctor: measuring, for at most {options.timeout_s} s")
+    machine = visit.measure(all_rows())
+    again = doubtful(machine, references)
+    took_s = time.monotonic() - began
+    if again and time.monotonic() + _LEAST_LEFT * took_s < visit.deadline:
+        say(f"doctor: {len(again)} of {len(machine.figures)} rows measured again")
+        machine = confirmed(machine, visit.measure(again), references)
+    outcomes = judge(machine, references)
+    verdict = max((one.verdict for one in outcomes if one.verdict.alarms), default=Verdict.GOOD)
+    document = {
+        "doctor_schema": SCHEMA,
+        "verdict": str(verdict),
+        "seconds": round(time.monotonic() - began, 1),
+        "doubts": visit.doubts,
+        "checks": [one.to_dict() for one in outcomes],
+        "recording": to_dict(machine),
+    }
+    text = text_of_outcomes(outcomes, machine, references, screen())
+    _deliver(options, document, text + "".join(f"{doubt}\n" for doubt in visit.doubts))
+    return _status(verdict, outcomes)
+
+
+def _status(verdict: Verdict, outcomes: Sequence[Outcome]) -> int:
+    if verdict.alarms:
+        return _ALARM
+    figures = [one for one in outcomes if one.row and one.verdict is not Verdict.UNKNOWN]
+    return _GOOD if figures else _NOTHING
+
+
+def _compare(options: argparse.Namespace, references: Sequence[Recording]) -> int:
+    nodes = [read_recording(source) for source in expand(options.compare)]
+    require_comparable(nodes)
+    found = differences(nodes, references)
+    document = {
+        "doctor_schema": SCHEMA,
+        "nodes": [one.file for one in nodes],
+        "differences": [_told(one) for one in found],
+    }
+    _deliver(options, document, text_of_differences(found, nodes, screen()))
+    return _ALARM if found else _GOOD
+
+
+def _told(one: Difference) -> dict[str, object]:
+    return vars(one) | {"verdict": str(one.verdict)}
+
+
+def _deliver(options: argparse.Namespace, document: object, text: str) -> None:
+    written = json.dumps(document, indent=1) + "\n"
+    files = {options.output: written.encode()} if options.output else {}
+    deliver(written if options.json else text, files)
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    text = "results of the doctor, each of a node: find the one that differs, and measure nothing"
+    add("--compare", nargs="+", default=[], metavar="NODE.json", help=text)
+    text = "results of the doctor on healthy machines, to compare with"
+    add("--reference", nargs="+", default=[], metavar="HEALTHY.json", help=text)
+    text = f"command that runs the program (default {PROGRAM} run)"
+    add("--command", default=f"{PROGRAM} run", metavar="COMMAND", help=text)
+    text = "seconds for everything (default 120)"
+    add("--timeout-s", type=number_from(1), default=120, metavar="S", help=text)
+    add("--json", action="store_true", help="print the result as JSON")
+    add("-o", "--output", type=Path, metavar="FILE.json", help="also write the result as JSON")
+    return parser

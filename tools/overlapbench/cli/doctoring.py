@@ -1,0 +1,82 @@
+"""What the doctor found, as tables for people."""
+
+from collections.abc import Sequence
+
+from overlapbench.doctor.checks import NO_MODEL, Outcome
+from overlapbench.doctor.nodes import Difference
+from overlapbench.doctor.recordings import Recording
+from overlapbench.doctor.rules import Verdict
+from overlapbench.grouping import grouped
+from overlapbench.output import counted, listed
+from overlapbench.view.console import Entry, Screen, folded, table
+
+_NOISY = "too noisy, such as"
+_STYLES = {Verdict.SUSPICIOUS: "yellow", Verdict.BAD: "red"}
+
+
+def text_of_outcomes(
+    outcomes: Sequence[Outcome],
+    machine: Recording,
+    references: Sequence[Recording],
+    screen: Screen,
+) -> str:
+    """Write a table of what was judged, then what was not, and what to do."""
+    judged = [one for one in outcomes if one.verdict is not Verdict.UNKNOWN]
+    entries = [
+        Entry(one.name, [(one.measured, one.expected, str(one.verdict))], "", _style(one.verdict))
+        for one in judged
+    ]
+    text = [f"{machine.machine}, {_driver(machine)}\n"]
+    text.append(table(screen, ("measured", "expected", ""), entries, words=3, title="check"))
+    missing = [one for one in outcomes if one.verdict is Verdict.UNKNOWN]
+    for reason, of in grouped(missing, _why_missing).items():
+        names = ", ".join(f"{one.name} {one.measured}" if one.action else one.name for one in of)
+        example = f" {of[0].reason.partition(': ')[2]}" if reason == _NOISY else ""
+        text.append(folded(f"not available: {names}: {reason}{example}", screen) + "\n")
+    alarms = sorted((one for one in judged if one.verdict.alarms), key=lambda one: -one.verdict)
+    text += ["\n"] * bool(alarms)
+    for one in alarms:
+        why = f" {one.reason}." if one.reason else ""
+        text.append(folded(f"{one.verdict}: {one.name}:{why} {one.action}", screen) + "\n")
+        text += [folded(way, screen, "  ") + "\n" for way in one.ways]
+    sources = list(dict.fromkeys(file for one in judged for file in one.sources))
+    if sources:
+        text.append(folded(f"Expected values: {listed(sources, 12)}.", screen) + "\n")
+    elif not any(one.model == machine.model for one in references):
+        text.append(folded(f"Expected values: {NO_MODEL} ({machine.machine}).", screen) + "\n")
+    worst = max((one.verdict for one in alarms), default=Verdict.GOOD)
+    text.append(f"{counted(len(judged), 'check')} judged: {worst}\n")
+    if not any(one.row for one in judged):
+        text.append("no figure could be judged\n")
+    return "".join(text)
+
+
+def text_of_differences(
+    found: Sequence[Difference], nodes: Sequence[Recording], screen: Screen
+) -> str:
+    """Write a table of the differences, each node's together."""
+    text = [f"{counted(len(nodes), 'node')} of {nodes[0].machine}\n"]
+    if not found:
+        return "".join([*text, "no node differs\n"])
+    entries = []
+    for names, of in grouped(found, lambda one: one.nodes).items():
+        rows = [(one.check, one.sentence, str(one.verdict)) for one in of]
+        style = _style(max(one.verdict for one in of))
+        entries.append(Entry(" and ".join(names) or "several nodes", rows, "", style))
+    text.append(table(screen, ("check", "difference", ""), entries, words=3, title="node"))
+    for action in dict.fromkeys(one.action for one in found if one.action):
+        text.append(folded(action, screen) + "\n")
+    return "".join(text)
+
+
+def _driver(machine: Recording) -> str:
+    version = machine.context["driver_version"]
+    return f"driver {version}" if version else f"{machine.model[0]} backend"
+
+
+def _why_missing(one: Outcome) -> str:
+    return _NOISY if one.reason.startswith("noisy: ") else one.reason or one.action
+
+
+def _style(verdict: Verdict) -> str:
+    return _STYLES.get(verdict, "")
