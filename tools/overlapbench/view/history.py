@@ -134,15 +134,23 @@ def _json(document: Record) -> str:
 
 
 def draw_trend(counter: Counter, found: Found, title: str) -> Spec:
-    """Return the specification; ResultError if there is nothing to draw, or too much."""
+    """Return the specification; ResultError if there is nothing to draw.
+
+    Of too many benchmarks, those that changed most are drawn, and then the first ones.
+    """
     parts = grouped(found, lambda one: one[0].benchmark)
     if not parts:
         name = counter.name
         raise ResultError(f"no matching benchmark has {name}: check --benchmark and --metric")
+    left_out = ""
     if len(parts) > MOST_PANELS:
-        raise ResultError(
-            f"{len(parts)} benchmarks: at most {MOST_PANELS} fit into a chart: narrow --benchmark"
+        left_out = (
+            f"{MOST_PANELS} of {len(parts)} benchmarks: those that changed most, then the first;"
+            " --benchmark chooses others"
         )
+        chosen = set(sorted(parts, key=lambda name: -_largest(parts[name]))[:MOST_PANELS])
+        parts = {name: part for name, part in parts.items() if name in chosen}
+        found = [one for part in parts.values() for one in part]
     machines = sorted({str(series.machine) for series, _ in found})
     titles, common = _titles(list(parts))
     columns = min(_COLUMNS, len(parts))
@@ -155,10 +163,16 @@ def draw_trend(counter: Counter, found: Found, title: str) -> Spec:
     )
     panels = {titles[name]: part for name, part in parts.items()}
     reading = _READING if any(changes for _, changes in found) else ""
-    lines = [title, *machines * (len(machines) == 1), common, reading]
+    lines = [title, *machines * (len(machines) == 1), common, left_out, reading]
     heading = vega.chart_title(f"Trend of {counter.label}", lines)
     drawn = vega.lay_out(panels, lambda part: _panel(counter, part, x, machines), columns, _HEIGHT)
     return vega.whole(drawn | _GRID, heading)
+
+
+def _largest(part: Sequence[tuple[Series, Sequence[Change] | None]]) -> float:
+    """Return the largest change of a benchmark's level, in either direction."""
+    sizes = (abs(change.badness) for _, changes in part for change in changes or ())
+    return max(sizes, default=0.0)
 
 
 def _panel(
