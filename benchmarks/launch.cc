@@ -10,7 +10,13 @@
 //   extra time of the pieces is cost. A kernel shorter than the cost of its launch is dominated by
 //   it.
 // - RoundTrip: the time from a launch until the host knows that it is done.
+//
+// HandOver is a chain of empty kernels, each of which begins when the one before has ended: all on
+// one lane, or on two in turn, which wait for each other by events. Its time per kernel is what a
+// hand-over takes, the empty kernel included. Every run measures it at its start, too
+// (benchmarks/self_test.h).
 #include <algorithm>
+#include <array>
 
 #include "benchmarks/scenario.h"
 
@@ -73,6 +79,39 @@ Remark ReportRoundTrip(const Measurement& measurement, Counters& counters) {
   return {};
 }
 
+std::vector<Run> HandOverRuns(const Work& empty, const Settings& settings) {
+  const long kernels = settings.Integer("kernels");
+  Run one{.name = "one lane"};
+  Run two{.name = "two lanes"};
+  const std::size_t only = one.schedule.AddLane({"COMP"});
+  const std::array lanes = {two.schedule.AddLane({"COMP"}), two.schedule.AddLane({"SECOND"})};
+  std::vector<std::size_t> before;
+  for (long i = 0; i < kernels; ++i) {
+    one.schedule.Add(only, empty, {.part = {i, kernels}});
+    before = {two.schedule.Add(lanes.at(i % 2), empty, {.part = {i, kernels}, .after = before})};
+  }
+  return {one, two};
+}
+
+Remark ReportHandOver(const Measurement& measurement, Counters& counters) {
+  const double us_each =
+      kMicrosecondsInMillisecond / static_cast<double>(measurement.settings().Integer("kernels"));
+  Report(counters, "same_stream_us", us_each * measurement.Total_ms("one lane"));
+  Report(counters, "other_stream_us", us_each * measurement.Total_ms("two lanes"));
+  return {};
+}
+
+Scenario HandOver(const WorkloadSpec& empty) {
+  Scenario scenario{.name = "Launch/HandOver", .missing = empty.missing};
+  scenario.axes = {IntegerAxis("kernels", "empty kernels of the chain", 2, 500, "100")};
+  scenario.runs = [&empty](const Settings& settings) {
+    const Settings of_empty = settings.With("launches", settings.Text("kernels"));
+    return HandOverRuns(MakeWork(empty, of_empty), settings);
+  };
+  scenario.report = ReportHandOver;
+  return scenario;
+}
+
 // A scenario of chains, with the axis `call` after the number of launches.
 Scenario ChainScenario(const Catalog& catalog, const std::string& name, const WorkloadSpec& spec) {
   Scenario scenario{.name = "Launch/" + name, .missing = spec.missing, .axes = {spec.axes.front()}};
@@ -106,7 +145,7 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
     return runs;
   };
   in_pieces.report = ReportPieces;
-  return {round_trip, empty_kernel, in_pieces};
+  return {round_trip, empty_kernel, in_pieces, HandOver(empty)};
 }
 
 }  // namespace
@@ -118,7 +157,8 @@ Family Launch() {
                     "What a launch costs the host and the device, and how short a kernel may "
                     "be.",
                 .lead = {"time", "host_us_per_launch", "device_us_per_launch", "round_trip_us",
-                         "launches_per_s", "kernel_us", "pieces_slowdown", "dominated_below_us"}};
+                         "launches_per_s", "kernel_us", "pieces_slowdown", "dominated_below_us",
+                         "same_stream_us", "other_stream_us"}};
   family.counters = {
       {"host_us_per_launch", "us", kLower, Range::kNotNegative, "host per launch",
        "the host's time to enqueue / launches, behind the gate"},
@@ -133,6 +173,10 @@ Family Launch() {
       {"kernel_us", "us", kNeither, Range::kPositive, "kernel", "whole / launches"},
       {"dominated_below_us", "us", kLower, Range::kNotNegative, "dominated below",
        "the greater of the host's and the device's cost of a launch"},
+      {"same_stream_us", "us", kLower, Range::kPositive, "same stream",
+       "an empty kernel and the hand-over from the one before it on the same stream"},
+      {"other_stream_us", "us", kLower, Range::kPositive, "other stream",
+       "the same, if the one before is on another stream"},
   };
   family.scenarios = &Scenarios;
   return family;

@@ -134,6 +134,7 @@ Context AddContext(const Suite& suite, const SelfTest& self_test, const FirstLoo
   const Context context = DescribeRun(suite.machine, suite.options, libraries);
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
   benchmark::AddCustomContext("self_test", self_test.text);
+  if (!self_test.handover.empty()) benchmark::AddCustomContext("handover", self_test.handover);
   if (!first_look.load.empty()) benchmark::AddCustomContext("busy", first_look.load);
   return context;
 }

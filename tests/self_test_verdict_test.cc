@@ -77,6 +77,21 @@ TEST_F(SelfTestVerdict, IsLeftOutWithoutKnownRows) {
   EXPECT_EQ(test.text, "left out");
 }
 
+TEST_F(SelfTestVerdict, SaysHowLongHandOversTake) {
+  Benchmark handover = Known("2", {});
+  handover.name = "Launch/HandOver/kernels:100/cache:warm";
+  handover.report = [](const Measurement&, Counters& counters) {
+    counters["same_stream_us"] = 1.234;
+    counters["other_stream_us"] = 4.0;
+    return Remark();
+  };
+  const SelfTest test = Test({Known("2", {1}), handover});
+  EXPECT_TRUE(test.passed) << "it is no part of the verdict";
+  EXPECT_EQ(test.text, "passed: slowdown 1.00 of 1.00");
+  EXPECT_EQ(test.handover, "1.23 us on the same stream, 4 us on another");
+  EXPECT_EQ(Test({Known("2", {1})}).handover, "");
+}
+
 TEST_F(SelfTestVerdict, AllowsTwoPercentOnGpus) {
   const auto gpu = PosingDevice::H200();
   Suite suite{{*gpu, TestRanks()}, options_};
