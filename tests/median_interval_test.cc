@@ -1,8 +1,8 @@
 // How often the interval of a median contains the true median. Its nominal coverage is 95 %.
 //
 // Samples are drawn from machines whose true median is known, many times for each number of
-// samples. Run with --gtest_filter=MedianInterval.Holds*, this prints the shares that docs/method.md
-// sums up.
+// samples. Run with --gtest_filter=MedianInterval.Holds*, this prints the shares that
+// docs/method.md sums up.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 

@@ -11,8 +11,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_readme_s_picture_and_words_have_the_recorded_figures(tmp_path: Path) -> None:
-    script = [sys.executable, ROOT / "docs/examples/two_transports.py", tmp_path / "drawn.svg"]
-    subprocess.run(script, env=os.environ | {"PYTHONPATH": str(ROOT / "tools")}, check=True)
+    subprocess.run(
+        [sys.executable, ROOT / "docs/examples/two_transports.py", tmp_path / "drawn.svg"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tools")},
+        check=True,
+    )
     drawn = (tmp_path / "drawn.svg").read_text(encoding="utf-8")
     kept = (ROOT / "docs/images/transports.svg").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
