@@ -33,7 +33,7 @@ class KnownCounter : public EnergyCounter {
     const std::lock_guard lock(mutex_);
     if (!fault.empty()) throw Error(fault);
     AdvanceTo(Clock::now());
-    return shown_J_;
+    return shown_;
   }
   [[nodiscard]] std::string name() const override { return "known"; }
   [[nodiscard]] bool is_of_machine() const override { return of_machine; }
@@ -45,7 +45,7 @@ class KnownCounter : public EnergyCounter {
   }
   void Reset() {
     const std::lock_guard lock(mutex_);
-    shown_J_ = total_J_ = 0;
+    shown_ = total_ = 0;
   }
 
   bool of_machine = false;
@@ -55,12 +55,12 @@ class KnownCounter : public EnergyCounter {
   void AdvanceTo(Clock::time_point now) {
     for (; tick_ + kTick <= now; tick_ += kTick) {
       Count(tick_ + kTick);
-      shown_J_ = total_J_;
+      shown_ = total_;
     }
     Count(now);
   }
   void Count(Clock::time_point until) {
-    total_J_ += watts_ * std::chrono::duration<double>(until - counted_).count();
+    total_ += watts_ * std::chrono::duration<double>(until - counted_).count();
     counted_ = until;
   }
 
@@ -68,8 +68,8 @@ class KnownCounter : public EnergyCounter {
   Clock::time_point tick_ = Clock::now();
   Clock::time_point counted_ = tick_;
   double watts_ = kIdle_W;
-  double total_J_ = 1000;
-  double shown_J_ = 1000;
+  double total_ = 1000;  // joules, as the next
+  double shown_ = 1000;
 };
 
 class MeteredDevice : public ForwardingDevice {

@@ -50,10 +50,10 @@ double Rapl::Read_J() {
       throw Error(fmt::format("{}: {}{}", package.file.string(), why,
                               errno == EACCES ? "; root may read it, or chmod a+r it" : ""));
     }
-    total_uJ_ += Since(package, *now_uJ);
+    sum_ += Since(package, *now_uJ);
     package.before_uJ = *now_uJ;
   }
-  return kJoulesInMicrojoule * total_uJ_;
+  return kJoulesInMicrojoule * sum_;
 }
 
 // A counter that wraps was near its end, and is near its beginning: else it was reset.

@@ -34,7 +34,7 @@ class Rapl : public EnergyCounter {
   [[nodiscard]] static double Since(const Package& package, double now_uJ);
 
   std::vector<Package> packages_;
-  double total_uJ_ = 0;
+  double sum_ = 0;  // microjoules
 };
 
 }  // namespace overlapbench
