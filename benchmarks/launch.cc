@@ -113,17 +113,13 @@ Scenario HandOver(const WorkloadSpec& empty) {
 }
 
 // A scenario of chains, with the axis `call` after the number of launches.
-Scenario ChainScenario(const Catalog& catalog, const std::string& name, const WorkloadSpec& spec) {
+Scenario ChainScenario(const std::string& name, const WorkloadSpec& spec) {
   Scenario scenario{.name = "Launch/" + name, .missing = spec.missing, .axes = {spec.axes.front()}};
   scenario.axes.push_back(ChoiceAxis("call",
                                      "a launch for each, or one for a recorded graph of them",
                                      {"loop", "graph"}, "loop,graph"));
   AppendAxes(scenario.axes, spec.axes);
-  scenario.excluded = [&spec, &device = catalog.device](const Settings& settings) {
-    std::string reason = spec.excluded ? spec.excluded(settings) : "";
-    if (!reason.empty() || settings.Text("call") != "graph") return reason;
-    return device.info().no_graphs;
-  };
+  scenario.excluded = spec.excluded;
   return scenario;
 }
 
@@ -132,12 +128,12 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
   const WorkloadSpec& pieces = catalog.workloads.Find("Pieces");
   Scenario round_trip = Baseline("Launch/RoundTrip", catalog.workloads.Find("RoundTrip"));
   round_trip.report = ReportRoundTrip;
-  Scenario empty_kernel = ChainScenario(catalog, "EmptyKernel", empty);
+  Scenario empty_kernel = ChainScenario("EmptyKernel", empty);
   empty_kernel.runs = [&empty](const Settings& settings) {
     return Chains(MakeWork(empty, settings), settings);
   };
   empty_kernel.report = ReportEmpty;
-  Scenario in_pieces = ChainScenario(catalog, "Pieces", pieces);
+  Scenario in_pieces = ChainScenario("Pieces", pieces);
   in_pieces.runs = [&pieces](const Settings& settings) {
     const Work work = MakeWork(pieces, settings, "whole");
     std::vector<Run> runs = Chains(work, settings);

@@ -179,8 +179,7 @@ struct DeviceInfo {
   std::size_t cache_share_bytes = 0;            // what this process flushes of it: on a GPU, all
   double memory_GBps = 0;                       // reads plus writes; 0 if unknown
   double link_GBps = 0;                         // to other GPUs, each way; 0 if unknown
-  std::string no_graphs;                        // why it has none; "" if it has
-  std::string no_batch_copy;                    // likewise
+  std::string no_batch_copy;                    // why it has none; "" if it has
   std::map<std::string, std::string> versions;  // of the driver and libraries, for the JSON context
 };
 
@@ -215,7 +214,8 @@ class Device {
   [[nodiscard]] virtual double ElapsedMs(const Event& from, const Event& to) const = 0;
   virtual std::unique_ptr<Gate> CreateGate() = 0;
   // Records what `enqueue` enqueues to the given stream, and to streams that wait for its events,
-  // without running it. Throws Error with DeviceInfo::no_graphs unless that is "".
+  // without running it. Throws Error if something in it cannot be recorded. The streams must
+  // outlive the graph.
   virtual std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) = 0;
   // Enqueues many copies by one call. Throws Error with DeviceInfo::no_batch_copy unless that is
   // "".

@@ -19,7 +19,6 @@ class GraphTest : public DeviceTest {
   void SetUp() override {
     DeviceTest::SetUp();
     if (IsSkipped()) return;
-    if (!device().info().no_graphs.empty()) GTEST_SKIP() << device().info().no_graphs;
     stream_ = device().CreateStream();
     on_device_ = device().Allocate(kCount * sizeof(float), MemoryKind::kDevice);
     input_ = device().Allocate(kCount * sizeof(float), MemoryKind::kPinned);

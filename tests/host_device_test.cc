@@ -24,9 +24,8 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-TEST(HostDevice, HasNeitherGraphsNorBatchesNorPriorities) {
+TEST(HostDevice, HasNeitherBatchesNorPriorities) {
   const auto device = OpenHostDevice(1);
-  EXPECT_EQ(device->info().no_graphs, "graphs exist on the cuda backend only");
   EXPECT_EQ(device->info().no_batch_copy, "copies in a batch exist on the cuda backend only");
   EXPECT_EQ(device->info().priorities, 1);
 }

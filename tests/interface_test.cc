@@ -530,9 +530,9 @@ TEST_F(OwnRowsTest, AreMissedWithAReason) {
   EXPECT_EQ(Found("Copy/Sequential/elements"),
             "'elements' is not part of a row's name; write axis:value");
   EXPECT_TRUE(Found("Copy/Sequential/element:4096").starts_with("there is no axis 'element'"));
-  EXPECT_EQ(Found("Copy/Fragmented/call:graph"),
-            "not available: Copy/Fragmented/bytes:16777216/fragments:1/call:graph/cache:cold: "
-            "graphs exist on the cuda backend only")
+  EXPECT_EQ(Found("Copy/Fragmented/call:batch"),
+            "not available: Copy/Fragmented/bytes:16777216/fragments:1/call:batch/cache:cold: "
+            "copies in a batch exist on the cuda backend only")
       << "the first of several";
   if (TestRanks().size() > 1) return;
   EXPECT_TRUE(Found("Comm/AllReduce").starts_with("not available: Comm/AllReduce"));

@@ -126,9 +126,6 @@ void CheckRuns(const std::vector<Run>& runs) {
     std::set<std::string> lanes;
     for (const Schedule::Lane& lane : schedule.lanes())
       EXPECT_TRUE(lanes.insert(lane.name).second) << "two lanes are called " << lane.name;
-    if (run.as_graph) {
-      EXPECT_EQ(schedule.lanes().size(), 1U);
-    }
     const std::vector<double> one_ms(schedule.steps().size(), 1);
     const double bound_ms = BoundOf(schedule, one_ms).total_ms;
     EXPECT_GE(bound_ms, 1);
@@ -315,7 +312,6 @@ struct ExcludedRow {
 
 std::vector<ExcludedRow> RowsOnTheHost() {
   const std::string alike = "the host backend has one kind of memory: use memory:pinned";
-  const std::string no_graphs = "graphs exist on the cuda backend only";
   return {
       {"Copy/Pipelined",
        {{"elements", "1048576"}, {"pipeline_streams", "3"}},
@@ -324,10 +320,7 @@ std::vector<ExcludedRow> RowsOnTheHost() {
       {"Copy/Fragmented",
        {{"bytes", "64"}, {"fragments", "32"}, {"call", "loop"}},
        "bytes must be a multiple of 4 * fragments"},
-      {"Copy/Fragmented", {{"call", "graph"}}, no_graphs},
       {"Copy/Fragmented", {{"call", "batch"}}, "copies in a batch exist on the cuda backend only"},
-      {"Launch/EmptyKernel", {{"call", "graph"}}, no_graphs},
-      {"Launch/Pieces", {{"call", "graph"}}, no_graphs},
       {"Launch/Pieces",
        {{"call", "loop"}, {"total_steps", "100"}, {"launches", "16"}},
        "total_steps must be a multiple of launches"},

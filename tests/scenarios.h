@@ -46,7 +46,7 @@ class PosingDevice : public ForwardingDevice {
     device->info_.memory_GBps = 4800;
     device->info_.link_GBps = 450;
     device->info_.priorities = 6;
-    device->info_.no_graphs = device->info_.no_batch_copy = "";
+    device->info_.no_batch_copy = "";
     return device;
   }
   static std::unique_ptr<PosingDevice> WithMultiprocessors(int multiprocessors) {

@@ -341,5 +341,55 @@ TEST_P(TensorCollectiveTest, AFailedCheckOfASumIsAnErrorOnAllRanks) {
   TestRanks().Barrier("the ranks still meet");
 }
 
+// Ranks must tell what the others send this time from what they sent before, whether a graph
+// repeats a call or the host launches it. Short messages are mail in some transports.
+TEST_P(TensorCollectiveTest, AGraphAddsWhatItsInputsHoldAtEachLaunch) {
+  constexpr int kCalls = 3;  // odd, so that what takes turns is in another place at each launch
+  Settings standing;
+  for (const Axis& axis : TransportAxes(machine())) standing.Set(axis, axis.standing);
+  int measured = 0;
+  for (const char* transport :
+       {"mpi", "nccl", "nccl_sym", "copy", "sm_load", "sm_store", "sm_bulk"}) {
+    for (const long rows : {256L, 1L << 16}) {
+      const TensorShape shape{.element = LayerElement(device()), .rows = rows, .columns = kColumns};
+      const Settings settings = standing.With("transport", transport)
+                                    .With("bytes", std::to_string(shape.bytes()))
+                                    .With("place", "out");
+      if (!NoTransport(machine(), {Operation::kAllReduce}, settings).empty()) continue;
+      SCOPED_TRACE(transport + (", rows: " + std::to_string(rows)));
+      ++measured;
+      const auto communicator =
+          std::make_shared<LaneCommunicator>(std::make_shared<Transports>(machine()), settings);
+      const SharedTensor send = MakeTensor(communicator, shape);
+      const SharedTensor receive = MakeTensor(communicator, shape);
+      const auto collective = MakeTensorCollective(machine(), communicator,
+                                                   {{.operation = Operation::kAllReduce,
+                                                     .send = send,
+                                                     .receive = receive,
+                                                     .rows = rows,
+                                                     .of_held = true}},
+                                                   kSeed);
+      collective->Connect();
+      collective->Reset(stream());
+      collective->Enqueue(stream());
+      Finish();
+      const auto graph = device().Record([&](Stream& recorded) {
+        for (int call = 0; call < kCalls; ++call) collective->Enqueue(recorded);
+      });
+      for (std::uint32_t round = 1; round <= 6; ++round) {
+        send->Fill(stream(), rank(), round * 1000);
+        receive->PoisonRows(stream(), 0, rows);
+        if (round % 3 == 0)
+          collective->Enqueue(stream());
+        else
+          graph->Launch(stream());
+        Finish();
+        EXPECT_FALSE(Refused(*collective)) << "round " << round;
+      }
+    }
+  }
+  EXPECT_GT(measured, 0);
+}
+
 }  // namespace
 }  // namespace overlapbench

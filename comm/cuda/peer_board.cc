@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 #include <fmt/core.h>
 
-#include "comm/cuda/peer_mail.h"
 #include "comm/peer_plan.h"
 #include "device/cuda/cuda_check.h"
 #include "device/wait.h"
@@ -11,9 +10,15 @@
 namespace overlapbench {
 namespace {
 
-// Flags of kernels, then those of streams, then a word for each block of this rank's kernels. The
-// mailbox follows.
-constexpr std::size_t kWordsBytes = 2 * kPeerFlagBytes + sizeof(std::uint32_t) * kMostPeerBlocks;
+// Flags of kernels, those of streams, and those of recorded kernels. Then two words for each block
+// of this rank's kernels: its SM, and its count. The mailboxes follow: that of launched calls, and
+// that of recorded ones.
+constexpr std::size_t kStreamFlags = kPeerFlagBytes;
+constexpr std::size_t kRecordedFlags = 2 * kPeerFlagBytes;
+constexpr std::size_t kMultiprocessors = 3 * kPeerFlagBytes;
+constexpr std::size_t kCounts = kMultiprocessors + sizeof(std::uint32_t) * kMostPeerBlocks;
+constexpr std::size_t kWordsBytes = kCounts + sizeof(std::uint32_t) * kMostPeerBlocks;
+constexpr std::size_t kMailboxes = 2;
 static_assert(kWordsBytes % sizeof(uint4) == 0);
 
 }  // namespace
@@ -21,17 +26,17 @@ static_assert(kWordsBytes % sizeof(uint4) == 0);
 PeerBoard::PeerBoard(const Machine& machine, bool has_mail)
     : machine_(machine),
       half_mailbox_bytes_(has_mail ? machine.ranks.size() * kMailFactor * kMostMailBytes : 0),
-      words_(machine.ranks, kWordsBytes + kMailHalves * half_mailbox_bytes_) {
+      words_(machine.ranks, kWordsBytes + kMailboxes * kMailHalves * half_mailbox_bytes_) {
   CUDA_CHECK(cudaGetDevice(&ordinal_));
   CUDA_CHECK(cudaMemset(words_.At(machine.ranks.rank()), 0,
-                        kWordsBytes + kMailHalves * half_mailbox_bytes_));
+                        kWordsBytes + kMailboxes * kMailHalves * half_mailbox_bytes_));
   CUDA_CHECK(cudaDeviceSynchronize());
   meeting_.rank = machine.ranks.rank();
   meeting_.ranks = machine.ranks.size();
   for (int peer = 0; peer < meeting_.ranks; ++peer)
     meeting_.flags[peer] = reinterpret_cast<std::uint32_t*>(words_.At(peer));
   meeting_.multiprocessors =
-      reinterpret_cast<std::uint32_t*>(words_.At(meeting_.rank) + 2 * kPeerFlagBytes);
+      reinterpret_cast<std::uint32_t*>(words_.At(meeting_.rank) + kMultiprocessors);
   meeting_.stop = stop_.on_device();
   meeting_.failed = failed_.on_device();
   meeting_.timeout_ns = std::chrono::nanoseconds(machine.timeout).count();
@@ -42,8 +47,18 @@ PeerBoard::PeerBoard(const Machine& machine, bool has_mail)
 
 PeerBoard::~PeerBoard() { machine_.ranks.Remove(*this); }
 
-PeerMeeting PeerBoard::NextMeetings(int steps) {
+PeerMeeting PeerBoard::Meetings() const {
   PeerMeeting meeting = meeting_;
+  if (!is_recorded_) return meeting;
+  for (int peer = 0; peer < meeting.ranks; ++peer)
+    meeting.flags[peer] += kRecordedFlags / sizeof(std::uint32_t);
+  meeting.counts = reinterpret_cast<std::uint32_t*>(words_.At(meeting.rank) + kCounts);
+  return meeting;
+}
+
+PeerMeeting PeerBoard::NextMeetings(int steps) {
+  PeerMeeting meeting = Meetings();
+  if (is_recorded_) return meeting;
   meeting.number = kernel_meetings_ + 1;
   kernel_meetings_ += static_cast<std::uint32_t>(steps) + 1;
   return meeting;
@@ -56,19 +71,25 @@ std::vector<std::uint32_t> PeerBoard::Multiprocessors(int blocks) const {
   return multiprocessors;
 }
 
-PeerBoard::MailCall PeerBoard::NextMail() {
-  const MailNumbers::Call call = mail_.Next(kernel_meetings_);
-  PeerMeeting meeting = meeting_;
-  meeting.number = call.number;
-  return {meeting, call.free_at};
+MailCall PeerBoard::NextMail() {
+  MailCall call{.meeting = Meetings()};
+  if (is_recorded_) {
+    call.half_bytes = half_mailbox_bytes_;
+    return call;
+  }
+  const MailNumbers::Call numbers = mail_.Next(kernel_meetings_);
+  call.meeting.number = numbers.number;
+  call.free_at = numbers.free_at;
+  return call;
 }
 
 std::byte* PeerBoard::Mail(int rank) const {
-  return words_.At(rank) + kWordsBytes + mail_.half() * half_mailbox_bytes_;
+  const std::size_t half = is_recorded_ ? kMailHalves : mail_.half();
+  return words_.At(rank) + kWordsBytes + half * half_mailbox_bytes_;
 }
 
 CUdeviceptr PeerBoard::StreamWord(int of, int from, std::size_t index) const {
-  return reinterpret_cast<CUdeviceptr>(words_.At(of) + kPeerFlagBytes) +
+  return reinterpret_cast<CUdeviceptr>(words_.At(of) + kStreamFlags) +
          (index * kMostPeers + from) * sizeof(std::uint32_t);
 }
 
@@ -85,7 +106,7 @@ void PeerBoard::Abort() {
   if (cudaSetDevice(ordinal_) != cudaSuccess ||
       cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
     return;
-  std::byte* const of_streams = words_.At(meeting_.rank) + kPeerFlagBytes;
+  std::byte* const of_streams = words_.At(meeting_.rank) + kStreamFlags;
   cudaMemsetAsync(of_streams, kLatest, kPeerFlagBytes, stream);
   cudaStreamDestroy(stream);  // once its work is done
 }

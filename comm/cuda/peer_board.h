@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <string>
 
+#include "comm/cuda/peer_mail.h"
 #include "comm/cuda/peer_memory.h"
-#include "comm/cuda/peer_move.h"
 #include "comm/mail_numbers.h"
 #include "device/cuda/host_word.h"
 #include "workload/workload.h"
@@ -30,18 +30,17 @@ class PeerBoard : public Link {
   PeerBoard(const PeerBoard&) = delete;
   PeerBoard& operator=(const PeerBoard&) = delete;
 
-  // The meetings of the next kernel: before each step, and at the end. The host counts them,
-  // because reading a count from the GPU's memory would delay every kernel.
+  // Whether the next calls are recorded into a graph. They have flags and mailboxes of their own,
+  // since they are counted apart (comm/cuda/peer_move.h).
+  void set_recorded(bool recorded) { is_recorded_ = recorded; }
+
+  // The meetings of the next kernel: before each step, and at the end.
   [[nodiscard]] PeerMeeting NextMeetings(int steps);
   // The SM that each of the last kernel's blocks ran on.
   [[nodiscard]] std::vector<std::uint32_t> Multiprocessors(int blocks) const;
 
-  struct MailCall {
-    PeerMeeting meeting;
-    std::uint32_t free_at;  // see EnqueueMail
-  };
   [[nodiscard]] MailCall NextMail();
-  // The half of a rank's mailbox that the next call by mail uses.
+  // The half of a rank's mailbox that the next call by mail uses; the first half in a graph.
   [[nodiscard]] std::byte* Mail(int rank) const;
 
   // Word `index` from rank `from` on the board of rank `of`, for streams.
@@ -55,6 +54,9 @@ class PeerBoard : public Link {
   void Abort() override;
 
  private:
+  // Of the calls that are recorded, or of the others.
+  [[nodiscard]] PeerMeeting Meetings() const;
+
   Machine machine_;
   int ordinal_ = 0;
   HostWord stop_;
@@ -62,6 +64,7 @@ class PeerBoard : public Link {
   std::size_t half_mailbox_bytes_;
   PeerArray words_;
   PeerMeeting meeting_{};  // all but its number
+  bool is_recorded_ = false;
   std::uint32_t kernel_meetings_ = 0;
   MailNumbers mail_;
 };

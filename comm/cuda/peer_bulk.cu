@@ -156,7 +156,8 @@ __global__ __launch_bounds__(kBulkThreads,
     if (thread == kStorer) StoreShare(plan, share, options, ring, turn);
     if (options.adds && thread >= kFirstAdder) AddShare<Type>(plan, share, options, ring, turn);
   }
-  if (Meet(meeting, plan.steps.count(), plan.ends_at_peers)) SayWhereThisRan(meeting);
+  if (Meet(meeting, plan.steps.count(), plan.ends_at_peers))
+    EndMeetings(meeting, plan.steps.count() + 1);
 #endif
 }
 

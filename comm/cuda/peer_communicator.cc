@@ -31,7 +31,7 @@ std::size_t PeerCommunicator::scratch_bytes(const CollectiveCall& call) const {
 }
 
 void PeerCommunicator::Enqueue(Stream& stream, const CollectiveCall& call) {
-  ThrowIfRecorded(stream);
+  board_.set_recorded(IsRecorded(stream));
   // A kernel that finds its data misaligned would end the CUDA context.
   const std::size_t segment_bytes = SegmentOf(call) * SizeOf(call.element);
   if (segment_bytes % kPeerWordBytes != 0)
@@ -87,13 +87,6 @@ AddressedPlan PeerCommunicator::WithAddresses(const CollectiveCall& call,
     }
   }
   return plan;
-}
-
-void PeerCommunicator::ThrowIfRecorded(Stream& stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  CUDA_CHECK(cudaStreamIsCapturing(NativeStream(stream), &status));
-  if (status != cudaStreamCaptureStatusNone)
-    throw Error("only NCCL's collectives can be recorded into a graph: use transport:nccl");
 }
 
 std::string PeersUnavailable(const Machine& machine) {

@@ -32,9 +32,6 @@ class PeerCommunicator : public Communicator {
   virtual void Execute(Stream& stream, const CollectiveCall& call) = 0;
 
   // ---- What it may use
-  // Throws Error if the stream is being recorded into a graph. A graph would repeat the calls'
-  // numbers, by which ranks identify each other's data.
-  static void ThrowIfRecorded(Stream& stream);
   [[nodiscard]] const Machine& machine() const { return machine_; }
   [[nodiscard]] const PeerMemory& memory() const { return *memory_; }
   [[nodiscard]] PeerBoard& board() { return board_; }

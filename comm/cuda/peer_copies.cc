@@ -9,6 +9,9 @@
 // would send to one peer at the same time and to another not at all. A plan without sums, which is
 // a broadcast's chain, runs in two lanes, each a stream with every second piece and meetings of its
 // own: while one lane meets, the other copies.
+//
+// A graph repeats what was recorded, numbers too. In a recorded collective, ranks therefore clear
+// the words that they have waited for (StreamSignals::MeetInGraph).
 
 #include <cudaTypedefs.h>
 #include <cuda_runtime.h>
@@ -31,11 +34,12 @@ namespace {
 constexpr std::size_t kLanes = 2;
 
 // Signals between the streams of different ranks. Each has a channel: one for each lane of
-// collectives, and two for sends.
+// collectives, two for sends, and three for each lane of collectives in graphs.
 class StreamSignals {
  public:
   static constexpr std::size_t kMayWrite = kLanes;
   static constexpr std::size_t kHasWritten = kLanes + 1;
+  static constexpr std::size_t kInGraph = kLanes + 2;
 
   StreamSignals(const PeerBoard& board, int rank, int ranks)
       : board_(board),
@@ -47,9 +51,12 @@ class StreamSignals {
   using Operation = CUstreamBatchMemOpParams;
   // Writes the number to `peer`.
   [[nodiscard]] Operation Give(int peer, std::size_t channel, std::uint32_t number) const {
+    return Write(board_.StreamWord(peer, rank_, channel), number);
+  }
+  static Operation Write(CUdeviceptr word, std::uint32_t number) {
     Operation operation{};
     operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-    operation.writeValue.address = board_.StreamWord(peer, rank_, channel);
+    operation.writeValue.address = word;
     operation.writeValue.value = number;
     operation.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
     return operation;
@@ -82,6 +89,26 @@ class StreamSignals {
     for (int peer = 0; peer < ranks_; ++peer)
       if (peer != rank_) operations.push_back(Await(peer, lane, number));
     Enqueue(stream, std::move(operations));
+  }
+  // The same in a graph: before step `step` of a call, or at its end. A peer may give a word again
+  // once this rank has cleared it, which the next meeting shows if it is by another word. So steps
+  // take turns with two words, and the end of each call has a third.
+  static constexpr int kEnd = -1;
+  void MeetInGraph(Stream& stream, std::size_t lane, int step) const {
+    constexpr std::size_t kWords = 3;
+    const std::size_t channel = kInGraph + kWords * lane + (step == kEnd ? 2 : step % 2);
+    std::vector<Operation> gives;
+    std::vector<Operation> awaits;
+    std::vector<Operation> clears;
+    for (int peer = 0; peer < ranks_; ++peer) {
+      if (peer == rank_) continue;
+      gives.push_back(Give(peer, channel, 1));
+      awaits.push_back(Await(peer, channel, 1));
+      clears.push_back(Write(board_.StreamWord(rank_, peer, channel), 0));
+    }
+    for (const auto* later : {&awaits, &clears})
+      gives.insert(gives.end(), later->begin(), later->end());
+    Enqueue(stream, std::move(gives));
   }
 
  private:
@@ -120,7 +147,10 @@ class CopyEngines : public PeerCommunicator {
 
   void Enqueue(Stream& stream, const CollectiveCall& call) override {
     if (!IsPointToPoint(call.operation)) return PeerCommunicator::Enqueue(stream, call);
-    ThrowIfRecorded(stream);
+    if (IsRecorded(stream))
+      throw Error(
+          "transfers between two ranks by copy engine cannot be recorded into a graph: use "
+          "transport:nccl");
     if (call.operation == Operation::kSend) return Send(stream, call);
     Receive(stream, call);
   }
@@ -215,16 +245,22 @@ class CopyEngines : public PeerCommunicator {
 
   void ExecuteSteps(Stream& stream, std::size_t lane, const AddressedPlan& plan) {
     Sides& sides = SidesOf(stream);
-    for (const auto& step : plan.phases) {
-      signals_.Meet(stream, lane);
-      EnqueueStep(stream, sides, step, plan.element);
+    const auto meet = [&, recorded = IsRecorded(stream)](int step) {
+      if (recorded)
+        signals_.MeetInGraph(stream, lane, step);
+      else
+        signals_.Meet(stream, lane);
+    };
+    for (int step = 0; step < std::ssize(plan.phases); ++step) {
+      meet(step);
+      EnqueueStep(stream, sides, plan.phases[step], plan.element);
     }
     for (Side* side : {&sides.here, &sides.onward}) {
       if (!std::exchange(side->is_used, false)) continue;
       side->stream->Record(*side->done);
       stream.Wait(*side->done);
     }
-    signals_.Meet(stream, lane);
+    meet(StreamSignals::kEnd);
   }
 
   void EnqueueStep(Stream& stream, Sides& sides, const std::vector<AddressedMove>& moves,

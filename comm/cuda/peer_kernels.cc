@@ -79,8 +79,7 @@ class StoreKernels : public KernelCommunicator {
   void Execute(Stream& stream, const CollectiveCall& call) override {
     if (DirectionOf(call) != Direction::kMail) return KernelCommunicator::Execute(stream, call);
     const AddressedPlan plan = WithAddresses(call, PhasesOf(call));  // before NextMail: in its half
-    const auto [meeting, free_at] = board().NextMail();
-    EnqueueMail(stream, sms(), meeting, plan, free_at);
+    EnqueueMail(stream, sms(), board().NextMail(), plan);
   }
 };
 

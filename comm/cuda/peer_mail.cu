@@ -5,6 +5,7 @@
 #include "comm/cuda/peer_mail.h"
 #include "comm/cuda/peer_meeting.cuh"
 #include "comm/cuda/peer_sum.cuh"
+#include "comm/mail_numbers.h"
 #include "device/cuda/cuda_check.h"
 
 namespace overlapbench {
@@ -21,11 +22,27 @@ struct PackedMail {
   int sent_moves;
   int sources;
   unsigned mail;                 // one bit per source: whether it is mail
-  std::uint32_t free_at;         // see EnqueueMail
+  std::uint32_t free_at;         // see MailCall
+  std::size_t half_bytes;        // likewise
   const void* from[kMostPeers];  // the sources of the only sum, or of all copies
   void* to[kMostPeers];          // the first is the sum's; or one per copy
   int units;                     // of each move
 };
+
+// A call's number, when its half of the mailbox is free, and where that half is.
+struct MailTurn {
+  std::uint32_t number;
+  std::uint32_t free_at;
+  std::size_t offset_bytes;
+};
+
+// Called by all threads of a block, before any of them ends it.
+__device__ MailTurn TurnOf(const PackedMail& plan, const PeerMeeting& meeting) {
+  const std::uint32_t number = FirstNumber(meeting);
+  if (meeting.counts == nullptr) return {number, plan.free_at, 0};
+  __syncthreads();
+  return {number, number - 1, number % kMailHalves * plan.half_bytes};
+}
 
 // ---- Words
 
@@ -98,23 +115,24 @@ struct OutgoingMail {
       cursor.Next(plan);
     }
   }
-  __device__ void Send(const PackedMail& plan, std::uint32_t number) const {
+  __device__ void Send(const PackedMail& plan, const MailTurn& turn) const {
 #pragma unroll
     for (int i = 0; i < kMailInFlight; ++i) {
       if (!at[i].Valid(plan)) continue;
       const AddressedMove& move = plan.sent[at[i].move];
 #pragma unroll 1
       for (int to = 0; to < move.destinations; ++to)
-        StoreMail(move.to[to], at[i].unit, value[i], number);
+        StoreMail(static_cast<std::byte*>(move.to[to]) + turn.offset_bytes, at[i].unit, value[i],
+                  turn.number);
     }
   }
 };
 
 // Tells the other ranks that the call has begun. The first block does it, as in its meetings.
-__device__ void TellBegun(const PeerMeeting& meeting) {
+__device__ void TellBegun(const PeerMeeting& meeting, std::uint32_t number) {
   const int peer = static_cast<int>(threadIdx.x);
   if (blockIdx.x == 0 && peer < meeting.ranks && peer != meeting.rank)
-    StoreRelaxed(meeting.flags[peer] + meeting.rank, meeting.number);
+    StoreRelaxed(meeting.flags[peer] + meeting.rank, number);
 }
 
 // Waits until this half is free in all mailboxes. Called by all threads of a block.
@@ -129,17 +147,17 @@ __device__ bool AwaitFree(const PeerMeeting& meeting, std::uint32_t free_at) {
 }
 
 // Issues the first loads before it polls the flags.
-__device__ bool SendAll(const PackedMail& plan, const PeerMeeting& meeting) {
+__device__ bool SendAll(const PackedMail& plan, const PeerMeeting& meeting, const MailTurn& turn) {
   if (plan.sent_moves == 0) return true;
   MailCursor cursor{FirstUnit(), 0};
   OutgoingMail mail;
   mail.Load(plan, cursor);
-  if (!AwaitFree(meeting, plan.free_at)) return false;
-  mail.Send(plan, meeting.number);
+  if (!AwaitFree(meeting, turn.free_at)) return false;
+  mail.Send(plan, turn);
 #pragma unroll 1
   while (cursor.Valid(plan)) {
     mail.Load(plan, cursor);
-    mail.Send(plan, meeting.number);
+    mail.Send(plan, turn);
   }
   return true;
 }
@@ -169,10 +187,11 @@ struct IncomingMail {
             [](const void* from, int unit, uint2& into) { into = LoadUnit(from, unit); });
   }
   // Whether all units have arrived.
-  __device__ bool LoadAll(const PackedMail& plan, int first, std::uint32_t number) {
+  __device__ bool LoadAll(const PackedMail& plan, int first, const MailTurn& turn) {
     bool all = true;
-    ForEach(plan, first, true, [&all, number](const void* from, int unit, uint2& into) {
-      all &= LoadMail(from, unit, number, into);
+    ForEach(plan, first, true, [&all, &turn](const void* from, int unit, uint2& into) {
+      const std::byte* const half = static_cast<const std::byte*>(from) + turn.offset_bytes;
+      all &= LoadMail(half, unit, turn.number, into);
     });
     return all;
   }
@@ -199,13 +218,13 @@ __device__ void StoreUnit(const PackedMail& plan, const uint2 (&values)[kSources
 }
 
 template <class Type, int kSources>
-__device__ bool TakeAll(const PackedMail& plan, const PeerMeeting& meeting) {
+__device__ bool TakeAll(const PackedMail& plan, const PeerMeeting& meeting, const MailTurn& turn) {
   constexpr int kUnits = std::clamp(8 / kSources, 1, kMailInFlight);
 #pragma unroll 1
   for (int first = FirstUnit(); first < plan.units; first += kUnits * UnitStride()) {
     IncomingMail<kSources, kUnits> mail;
     mail.LoadOwn(plan, first);
-    if (!Await(meeting, [&] { return mail.LoadAll(plan, first, meeting.number); })) {
+    if (!Await(meeting, [&] { return mail.LoadAll(plan, first, turn); })) {
       *meeting.failed = 1;
       return false;
     }
@@ -222,13 +241,15 @@ template <class Type, int kSources>
 __global__ __launch_bounds__(kMailThreads,
                              1) void CarryMail(const __grid_constant__ PackedMail plan,
                                                const __grid_constant__ PeerMeeting meeting) {
-  TellBegun(meeting);
-  if (SendAll(plan, meeting) && TakeAll<Type, kSources>(plan, meeting)) SayWhereThisRan(meeting);
+  const MailTurn turn = TurnOf(plan, meeting);
+  TellBegun(meeting, turn.number);
+  if (SendAll(plan, meeting, turn) && TakeAll<Type, kSources>(plan, meeting, turn))
+    EndMeetings(meeting, 1);
 }
 
 // ---- Launching
 
-PackedMail PackedForMail(const AddressedPlan& plan, std::uint32_t free_at) {
+PackedMail PackedForMail(const AddressedPlan& plan, const MailCall& call) {
   if (plan.phases.size() != 2) throw Error("mail is sent in one phase and taken in another");
   const auto& [sent, taken] = std::tie(plan.phases[0], plan.phases[1]);
   const bool adds = !taken.empty() && taken[0].sources > 1;
@@ -237,7 +258,8 @@ PackedMail PackedForMail(const AddressedPlan& plan, std::uint32_t free_at) {
   PackedMail packed{};
   std::ranges::copy(sent, packed.sent);
   packed.sent_moves = static_cast<int>(sent.size());
-  packed.free_at = free_at;
+  packed.free_at = call.free_at;
+  packed.half_bytes = call.half_bytes;
   packed.units = static_cast<int>(plan.bytes() / sizeof(uint2));
   for (const AddressedMove& move : taken) {
     packed.to[packed.sources] = move.to[0];
@@ -259,14 +281,13 @@ void LaunchMail(cudaStream_t stream, int blocks, const PackedMail& plan,
 
 }  // namespace
 
-void EnqueueMail(Stream& stream, int blocks, const PeerMeeting& meeting, const AddressedPlan& plan,
-                 std::uint32_t free_at) {
+void EnqueueMail(Stream& stream, int blocks, const MailCall& call, const AddressedPlan& plan) {
   const auto native = static_cast<cudaStream_t>(stream.native());
-  const PackedMail packed = PackedForMail(plan, free_at);
+  const PackedMail packed = PackedForMail(plan, call);
   const bool adds = !plan.phases[1].empty() && plan.phases[1][0].sources > 1;
-  if (!adds) return LaunchMail<void>(native, blocks, packed, meeting);
+  if (!adds) return LaunchMail<void>(native, blocks, packed, call.meeting);
   ForSummedType(plan.element,
-                [&]<class Type>() { LaunchMail<Type>(native, blocks, packed, meeting); });
+                [&]<class Type>() { LaunchMail<Type>(native, blocks, packed, call.meeting); });
 }
 
 }  // namespace overlapbench

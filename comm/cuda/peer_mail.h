@@ -20,6 +20,10 @@
 // has read it. A thread sends all its units before it waits for any, so the blocks may run one
 // after the other, in order.
 //
+// In a graph, the kernel itself counts the calls (comm/cuda/peer_move.h). Its number then tells
+// which half of a mailbox for such calls it uses: odd and even numbers take turns, and a half is
+// free once the others have begun the call before.
+//
 // A wait ends as in a meeting (comm/cuda/peer_move.h). A thread that has given up reads no further
 // mail. No thread sends after waiting for mail.
 #pragma once
@@ -32,9 +36,13 @@ namespace overlapbench {
 
 constexpr std::size_t kMailFactor = 2;  // bytes of mail per byte of data
 
-// `meeting.number` is the call's. `free_at`: the half is free once the other ranks' flags show this
-// number or a later one.
-void EnqueueMail(Stream& stream, int blocks, const PeerMeeting& meeting, const AddressedPlan& plan,
-                 std::uint32_t free_at);
+struct MailCall {
+  PeerMeeting meeting;  // its number is the call's
+  // The half is free once the other ranks' flags show this number or a later one.
+  std::uint32_t free_at = 0;
+  // In a graph: from the first half, which the plan names, to the second; otherwise 0.
+  std::size_t half_bytes = 0;
+};
+void EnqueueMail(Stream& stream, int blocks, const MailCall& call, const AddressedPlan& plan);
 
 }  // namespace overlapbench

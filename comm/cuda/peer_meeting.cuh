@@ -57,13 +57,18 @@ __device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
   });
 }
 
+// The number of this kernel's first meeting.
+__device__ inline std::uint32_t FirstNumber(const PeerMeeting& meeting) {
+  return meeting.counts == nullptr ? meeting.number : meeting.counts[blockIdx.x] + 1;
+}
+
 // Meeting `index` of this kernel. Returns whether all ranks have arrived. Called by all threads of
 // a block. `publishes`: whether the other ranks must see this block's writes. Only then is a
 // release needed, which waits until earlier writes have arrived. Reads need no release, since no
 // thread leaves the barrier before its loads have returned. Writes of earlier kernels need none
 // either: they became visible when those kernels ended.
 __device__ inline bool Meet(const PeerMeeting& meeting, std::uint32_t index, bool publishes) {
-  const std::uint32_t number = meeting.number + index;
+  const std::uint32_t number = FirstNumber(meeting) + index;
   const int peer = static_cast<int>(threadIdx.x);
   const int first = static_cast<int>(blockIdx.x) * kMostPeers;
   bool arrived = true;
@@ -81,9 +86,12 @@ __device__ inline bool Meet(const PeerMeeting& meeting, std::uint32_t index, boo
   return __syncthreads_and(static_cast<int>(arrived)) != 0;
 }
 
-__device__ inline void SayWhereThisRan(const PeerMeeting& meeting) {
+// Ends a block that took `meetings` numbers, and says where it ran. All of its threads must have
+// read the first number.
+__device__ inline void EndMeetings(const PeerMeeting& meeting, std::uint32_t meetings) {
   if (threadIdx.x != 0) return;
   asm("mov.u32 %0, %%smid;" : "=r"(meeting.multiprocessors[blockIdx.x]));
+  if (meeting.counts != nullptr) meeting.counts[blockIdx.x] += meetings;
 }
 
 }  // namespace overlapbench

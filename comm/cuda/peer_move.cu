@@ -139,7 +139,8 @@ __global__ __launch_bounds__(kMoveThreads,
     for (int phase = plan.steps.first_phase(step); phase < plan.steps.end_phase(step); ++phase)
       DoPhase<Type, kSources>(plan, phase, step - phase);
   }
-  if (Meet(meeting, plan.steps.count(), plan.ends_at_peers)) SayWhereThisRan(meeting);
+  if (Meet(meeting, plan.steps.count(), plan.ends_at_peers))
+    EndMeetings(meeting, plan.steps.count() + 1);
 }
 
 // Executes a plan's only phase.

@@ -55,6 +55,10 @@ struct AddressedPlan {
 };
 
 // The words by which blocks meet. Each rank's `flags` hold kMostPeers words per block.
+//
+// The host counts the meetings of kernels that it launches: reading a count from the GPU's memory
+// delays a kernel. A graph repeats its kernels without the host, so they count for themselves, each
+// block for itself. Blocks of the same index on all ranks count alike.
 struct PeerMeeting {
   std::uint32_t* flags[kMostPeers];  // by rank, including this one
   const std::uint32_t* stop;         // on the host; nonzero: give up
@@ -62,8 +66,10 @@ struct PeerMeeting {
   std::uint32_t* multiprocessors;    // one word per block: the SM that it ran on
   std::uint64_t timeout_ns;
   // The number of the first meeting; later ones count up from it. Numbers are unique within a
-  // communicator, so that flags need not be cleared.
+  // communicator and one kind of counting, so that flags need not be cleared.
   std::uint32_t number;
+  // In a graph: one word per block, the number of its last meeting; otherwise nullptr.
+  std::uint32_t* counts;
   int rank;
   int ranks;
 };

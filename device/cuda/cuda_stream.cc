@@ -26,6 +26,12 @@ cudaStream_t NativeStream(Stream& stream) {
   return static_cast<cudaStream_t>(stream.native());
 }
 
+bool IsRecorded(Stream& stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  CUDA_CHECK(cudaStreamIsCapturing(NativeStream(stream), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
 CudaEvent::CudaEvent(bool timed) {
   CUDA_CHECK(cudaEventCreateWithFlags(&event_, timed ? cudaEventDefault : cudaEventDisableTiming));
 }
@@ -120,6 +126,14 @@ double CudaElapsedMs(const Event& from, const Event& to) {
   return elapsed_ms;
 }
 
+namespace {
+
+void EnqueueOneByOne(Stream& stream, std::span<const CopyPiece> pieces) {
+  for (const CopyPiece& piece : pieces) stream.Copy(piece.destination, piece.source, piece.bytes);
+}
+
+}  // namespace
+
 #if CUDART_VERSION >= 13000
 
 std::string BatchCopyUnavailable() { return ""; }
@@ -151,6 +165,7 @@ void EnqueueBatchCopy(Stream& stream, std::span<const CopyPiece> pieces) {
 }
 
 void EnqueueEngineCopies(Stream& stream, std::span<const CopyPiece> pieces) {
+  if (IsRecorded(stream)) return EnqueueOneByOne(stream, pieces);
   if (!pieces.empty()) EnqueueBatch(stream, pieces, cudaMemcpyFlagPreferOverlapWithCompute);
 }
 
@@ -163,7 +178,7 @@ void EnqueueBatchCopy(Stream& /*stream*/, std::span<const CopyPiece> /*pieces*/)
 }
 
 void EnqueueEngineCopies(Stream& stream, std::span<const CopyPiece> pieces) {
-  for (const CopyPiece& piece : pieces) stream.Copy(piece.destination, piece.source, piece.bytes);
+  EnqueueOneByOne(stream, pieces);
 }
 
 #endif

@@ -25,6 +25,8 @@ namespace overlapbench {
 
 // Throws Error if `stream` is not a CUDA stream.
 cudaStream_t NativeStream(Stream& stream);
+// Whether what is enqueued on it now becomes a part of a graph (graph_capture.h).
+bool IsRecorded(Stream& stream);
 
 class CudaEvent : public Event {
  public:
@@ -86,7 +88,8 @@ int CudaPriority(Stream& stream);
 double CudaElapsedMs(const Event& from, const Event& to);
 
 // Enqueues a copy with the hint to use a copy engine rather than SMs
-// (cudaMemcpyFlagPreferOverlapWithCompute). Within a GPU the driver uses SMs all the same (CUDA
+// (cudaMemcpyFlagPreferOverlapWithCompute). A graph has no such copies; there they are plain ones.
+// Within a GPU the driver uses SMs all the same (CUDA
 // 13.0, H100).
 void EnqueueEngineCopies(Stream& stream, std::span<const CopyPiece> pieces);
 

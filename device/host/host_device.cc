@@ -16,6 +16,7 @@
 #include <set>
 
 #include "device/device.h"
+#include "device/host/host_graph.h"
 #include "device/host/host_memory.h"
 #include "device/host/rapl.h"
 #include "device/host/host_stream.h"
@@ -112,7 +113,6 @@ class HostDevice : public Device {
     info_.partitions = {.least = 1, .step = 1, .most = pool_->cores() - 1};
     info_.cache_bytes = CacheBytes();
     info_.cache_share_bytes = CacheShareBytes(cores, processes);
-    info_.no_graphs = "graphs exist on the cuda backend only";
     info_.no_batch_copy = "copies in a batch exist on the cuda backend only";
   }
 
@@ -135,8 +135,8 @@ class HostDevice : public Device {
   }
   std::unique_ptr<Gate> CreateGate() override { return std::make_unique<HostGate>(); }
 
-  std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& /*enqueue*/) override {
-    throw Error(info_.no_graphs);
+  std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) override {
+    return RecordHostGraph(std::make_unique<HostStream>(pool_, log_), enqueue);
   }
   void CopyBatch(Stream& /*stream*/, std::span<const CopyPiece> /*pieces*/) override {
     throw Error(info_.no_batch_copy);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "device/host/host_graph.h"
 #include "device/wait.h"
 
 namespace overlapbench {
@@ -76,7 +77,15 @@ HostStream::~HostStream() {
   worker_.join();
 }
 
+HostRecording* HostStream::Recording() const {
+  return recording_ != nullptr && recording_->is_open() ? recording_.get() : nullptr;
+}
+
 void HostStream::EnqueueTimed(std::function<void()> task, const Activity& activity) {
+  if (HostRecording* recording = Recording()) {
+    return recording->Add(
+        [this, task = std::move(task), activity](auto&) { EnqueueTimed(task, activity); });
+  }
   EnqueueActivity(activity, [this, task = std::move(task)] {
     RunOne(task);
     clock_ = std::chrono::steady_clock::now();
@@ -107,16 +116,26 @@ void HostStream::EnqueueBlocks(int blocks, std::function<void(int)> block) {
 }
 
 void HostStream::Record(Event& event) {
+  auto mark = AsHostEvent(event).NewMark();
+  if (HostRecording* recording = Recording()) {
+    mark->recording = recording_;
+    return recording->Add([this, mark](auto& events) { Record(events[mark]); });
+  }
   // A mark is passed even when an earlier task failed, so that streams waiting for it cannot hang.
-  EnqueueMark(
-      [this, mark = AsHostEvent(event).NewMark(), enqueued = std::chrono::steady_clock::now()] {
-        mark->Pass(std::max(clock_, enqueued));
-      });
+  EnqueueMark([this, mark, enqueued = std::chrono::steady_clock::now()] {
+    mark->Pass(std::max(clock_, enqueued));
+  });
 }
 
 void HostStream::Wait(const Event& event) {
   auto mark = AsHostEvent(event).mark();
   if (mark == nullptr) return;
+  if (const auto recording = mark->recording.lock()) {
+    if (!recording->is_open()) throw Error("the event is a part of a graph");
+    recording_ = recording;
+    return recording->Add([this, mark](auto& events) { Wait(events.at(mark)); });
+  }
+  if (Recording() != nullptr) throw Error("a graph cannot wait for an event outside of it");
   EnqueueActivity({.kind = ActivityKind::kWait},
                   [this, mark] { clock_ = std::max(clock_, mark->AwaitPassed()); });
 }
@@ -128,6 +147,7 @@ void HostStream::Copy(void* destination, const void* source, std::size_t bytes) 
 }
 
 void HostStream::Synchronize(std::chrono::milliseconds timeout, const std::string& what) {
+  if (Recording() != nullptr) throw Error(what + ": the stream is recorded, so nothing runs");
   std::unique_lock lock(mutex_);
   if (!changed_.wait_for(lock, timeout, [this] { return tasks_.empty() && !busy_; })) {
     throw FatalError(

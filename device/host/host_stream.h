@@ -12,6 +12,8 @@
 // The stream keeps an exception of a task, and the next Synchronize throws it. Later tasks still
 // run, so that every later event is recorded.
 //
+// A stream that is recorded into a graph (host_graph.h) runs nothing of what it is given.
+//
 // While a watch records the device's activities (activity_log.h), the stream timestamps its tasks,
 // waits and gates by that clock: a task begins when the stream could begin it.
 #pragma once
@@ -34,6 +36,8 @@
 #include "device/host/core_pool.h"
 
 namespace overlapbench {
+
+class HostRecording;
 
 class HostStream : public Stream {
  public:
@@ -58,6 +62,9 @@ class HostStream : public Stream {
   void Synchronize(std::chrono::milliseconds timeout, const std::string& what) override;
   [[nodiscard]] void* native() const override { return nullptr; }
 
+  // Records what is enqueued from now on, until the recording ends.
+  void RecordInto(std::shared_ptr<HostRecording> recording) { recording_ = std::move(recording); }
+
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
   // Runs `task` on the worker, in order, and logs it as `activity`. EnqueueActivity is for tasks
@@ -65,6 +72,8 @@ class HostStream : public Stream {
   void EnqueueTimed(std::function<void()> task, const Activity& activity);
   void EnqueueActivity(const Activity& activity, std::function<void()> task);
   void EnqueueMark(std::function<void()> task);
+  // The open recording that this stream is a part of; nullptr: none.
+  [[nodiscard]] HostRecording* Recording() const;
   void Work();
   void RunOne(const std::function<void()>& task);
 
@@ -79,6 +88,7 @@ class HostStream : public Stream {
   bool stopping_ = false;
   std::exception_ptr failure_;
   TimePoint clock_ = std::chrono::steady_clock::now();  // the worker's alone
+  std::shared_ptr<HostRecording> recording_;            // the enqueueing thread's alone
   std::thread worker_;
 };
 
@@ -90,6 +100,7 @@ class HostEvent : public Event {
     std::condition_variable changed;
     bool passed = false;
     std::chrono::steady_clock::time_point time;
+    std::weak_ptr<HostRecording> recording;  // that it is a part of
 
     void Pass(std::chrono::steady_clock::time_point when);
     std::chrono::steady_clock::time_point AwaitPassed();
