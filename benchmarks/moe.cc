@@ -22,91 +22,10 @@
 
 #include <functional>
 
-#include "benchmarks/training.h"
-#include "kernels/experts.h"
+#include "benchmarks/moe_step.h"
 
 namespace overlapbench::families {
 namespace {
-
-constexpr std::uint32_t kSeed = 1300;
-constexpr bool kOwnStays = true;  // tokens for experts of their own rank stay where they are
-
-RoutingShape RoutingShapeOf(const Machine& machine, const Settings& settings, long microbatches) {
-  return {.ranks = machine.ranks.size(),
-          .tokens = settings.Integer("tokens"),
-          .experts = settings.Integer("experts"),
-          .topk = settings.Integer("topk"),
-          .microbatches = microbatches,
-          .skew = settings.Integer("skew")};
-}
-
-// The works of a step in `microbatches` micro-batches; `suffix` distinguishes those of two steps.
-struct MoeStep {
-  MoeStep(const Machine& machine, const TensorWorks& works, const Settings& settings,
-          long microbatches, const std::string& suffix);
-
-  long layers;
-  long microbatches;
-  Work dense;
-  Work permute;
-  Work dispatch;
-  Work experts;
-  Work combine;
-  Work sum;
-};
-
-MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Settings& settings,
-                 long microbatches, const std::string& suffix)
-    : layers(settings.Integer("layers")), microbatches(microbatches) {
-  const auto routing =
-      std::make_shared<const Routing>(RoutingShapeOf(machine, settings, microbatches));
-  const long hidden = settings.Integer("hidden");
-  const TensorShape tokens = works.Shape(routing->shape().tokens, hidden);
-  const TensorShape square = works.Shape(hidden, hidden);
-  const TensorShape copies = works.Shape(routing->rows(), hidden);
-  const ExpertLayer layer{
-      .routing = routing,
-      .tokens = works.Own(tokens),
-      .sent = works.Reached(copies),
-      .received = works.Reached(copies),
-      .results = works.Reached(copies),
-      .returned = works.Reached(copies),
-      .weights = works.Own(works.Shape(routing->experts_of_rank() * hidden, hidden)),
-      .sums = works.Own(tokens),
-      .in_one_call = settings.Text("products") == "grouped"};
-  const auto compute = [&](const char* name, auto make, std::size_t bytes, bool is_result) {
-    return WorkOf(
-        name + suffix, WorkClass::kCompute, {.own_bytes = bytes},
-        [machine, layer, make] { return make(machine, layer, kSeed); }, is_result);
-  };
-  // One call per micro-batch.
-  const auto move = [&](const char* name, const SharedTensor& from, const SharedTensor& to) {
-    const long rows = routing->rows() / microbatches;
-    std::vector<TensorCall> calls;
-    for (long i = 0; i < microbatches; ++i)
-      calls.push_back({.operation = Operation::kAllToAll,
-                       .send = from,
-                       .receive = to,
-                       .send_row = i * rows,
-                       .receive_row = i * rows,
-                       .rows = rows,
-                       .own_stays = kOwnStays});
-    return works.Move(name + suffix, calls);
-  };
-  constexpr std::size_t kTableEntry = sizeof(std::int32_t) + sizeof(float);
-  const std::size_t tables =
-      kTableEntry * (routing->rows() + routing->shape().tokens * routing->shape().topk);
-  dense = works.Multiply("dense" + suffix,
-                         {{.a = works.Own(tokens), .w = works.Own(square), .d = works.Own(tokens)}},
-                         true);
-  permute = compute("permute", MakePermutation, tokens.bytes() + tables, false);
-  dispatch = move("dispatch", layer.sent, layer.received);
-  experts = compute("experts", MakeExperts,
-                    layer.weights->shape().bytes() + tables + ProductWorkspaceBytes(machine.device),
-                    false);
-  combine = move("combine", layer.results, layer.returned);
-  sum = compute("sum", MakeWeightedSum, tokens.bytes() + tables, true);
-}
 
 // Adds the steps on two lanes that wait for each other; both may be the same lane.
 void AddSteps(Schedule& schedule, std::size_t comp, std::size_t comm, const MoeStep& step) {
@@ -163,7 +82,8 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   const long bytes = ranks * kRoutedRows * settings.Integer("hidden") *
                      static_cast<long>(SizeOf(LayerElement(machine.device)));
   return NoTransport(machine, {Operation::kAllToAll},
-                     settings.With("bytes", std::to_string(bytes)).With("place", "out"), kOwnStays);
+                     settings.With("bytes", std::to_string(bytes)).With("place", "out"),
+                     kExpertsOwnStays);
 }
 
 Remark ReportMoe(const Machine& machine, const Measurement& measurement, Counters& counters) {
@@ -177,7 +97,7 @@ Remark ReportMoe(const Machine& machine, const Measurement& measurement, Counter
       ReportTraining(measurement, counters, static_cast<double>(ranks * settings.Integer("tokens")),
                      is_same ? Identity::kRequired : Identity::kReported);
   ReportHidden(measurement, counters);
-  const Routing routing(RoutingShapeOf(machine, settings, microbatches));
+  const Routing routing(MoeRouting(machine, settings, microbatches));
   // The copies that a rank sends; on average, its experts receive as many.
   const auto copies = static_cast<double>(settings.Integer("tokens") * settings.Integer("topk"));
   const int straggler = routing.straggler();
@@ -213,7 +133,7 @@ Scenario DispatchCombine(const Catalog& catalog, const std::string& transport,
   scenario.runs = [machine, transports](const Settings& settings) {
     const Machine planned = Planned(machine, settings);
     const TensorWorks works(planned, std::make_shared<LaneCommunicator>(transports, settings),
-                            kSeed);
+                            kMoeSeed);
     return MoeRuns(MoeStep(planned, works, settings, 1, " whole"),
                    MoeStep(planned, works, settings, settings.Integer("microbatches"), ""));
   };

@@ -75,7 +75,7 @@ Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
   Scenario scenario{.name = name, .axes = std::move(axes)};
   scenario.missing = catalog.workloads.Find(collective).missing;
   if (catalog.machine.ranks.size() < 2) scenario.missing = "needs at least 2 ranks";
-  if (transport == "copy" && scenario.missing.empty())
+  if ((transport == "copy" || transport.starts_with("sm_")) && scenario.missing.empty())
     scenario.missing = PeersUnavailable(catalog.machine);
   AppendAxes(scenario.axes, TransportAxes(catalog.machine));
   if (!catalog.on_host()) scenario.axes.push_back(SmTargetAxis());
@@ -106,11 +106,11 @@ void AddCommPriority(const Catalog& catalog, Scenario& scenario) {
   };
 }
 
-std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms) {
+std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms,
+                                     const std::vector<std::string>& on_gpus) {
   const auto transports = std::make_shared<Transports>(catalog.machine);
-  const std::vector<std::string> names = catalog.on_host()
-                                             ? std::vector<std::string>{"mpi"}
-                                             : std::vector<std::string>{"nccl", "copy"};
+  const std::vector<std::string> names =
+      catalog.on_host() ? std::vector<std::string>{"mpi"} : on_gpus;
   std::vector<Scenario> scenarios;
   for (const MakeOver& make : forms) {
     for (const std::string& transport : names) {

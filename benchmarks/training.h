@@ -47,11 +47,12 @@ Axis WidthAxis(const Catalog& catalog);
 void AddCommPriority(const Catalog& catalog, Scenario& scenario);
 // The machine with the sm_target of these settings: a step's products are made on it.
 Machine Planned(Machine machine, const Settings& settings);
-// A scenario for each form and each default transport of training steps, with comm_priority. All of
-// them share their communicators.
+// A scenario for each form and each of these transports, with comm_priority; on the host by MPI
+// alone. All of them share their communicators.
 using MakeOver =
     std::function<Scenario(const std::string& transport, const std::shared_ptr<Transports>&)>;
-std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms);
+std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms,
+                                     const std::vector<std::string>& on_gpus = {"nccl", "copy"});
 
 // The sizes of transformer layers: those of Llama 3 (A. Grattafiori et al., The Llama 3 Herd of
 // Models, 2024), and one for the host backend.

@@ -249,6 +249,7 @@ const RunNames kRunNames[] = {
     {"Moe/DispatchCombine/",
      "dense permute dispatch experts combine sum comm alone computation communication chunks "
      "sequential pattern"},
+    {"Decode/", "launched queued replayed computation communication graph"},
     {"Ddp/Batch/", "multiply sum computation communication chunks sequential pattern"},
     {"Layers/CrossLayer/", "free tied sum computation communication chunks sequential pattern"},
     {"Layers/DoubleBuffer/", "compute sum computation communication chunks sequential pattern"},
@@ -285,6 +286,8 @@ std::string ExpectedRuns(const RunNames& names, const std::string& row) {
   if (has("/batch:coalesced"))
     runs.replace(runs.find(" sum "), 5, " pack sum packed unpack comm alone ");
   if (has("conversion:exposed")) runs.replace(runs.find("master"), 6, "comp");
+  if (row.starts_with("Decode/") && (has("batches:2") || has("beside:dispatch")))
+    runs.insert(runs.rfind(' ') + 1, "plain ");
   if (has("gelu:epilogue")) runs = "MlpKernel " + runs;
   if (has("call:graph") && row.starts_with("Mlp/")) runs = "MlpLoop " + runs;
   return runs;
@@ -588,7 +591,8 @@ TEST(SmallRows, HaveCorrectResultsAndReportOnlyDefinedCounters) {
   std::set<std::string> expected = {"Comm",     "Compute", "Copy",           "Gelu",
                                     "Lab",      "Launch",  "MixedPrecision", "Overlap",
                                     "Prefetch", "Softmax", "Supply"};
-  if (TestRanks().size() > 1) expected.insert({"Ddp", "Fsdp", "Layers", "Moe", "Pp", "Tp"});
+  if (TestRanks().size() > 1)
+    expected.insert({"Ddp", "Decode", "Fsdp", "Layers", "Moe", "Pp", "Tp"});
   EXPECT_EQ(families, expected);
 }
 

@@ -145,6 +145,12 @@ class Attributes:
     straggler_rank: Figure  # straggler
     straggler_load: Figure  # straggler's load
     padding_pct: Figure  # padding
+    layer_us: Figure  # layer
+    launched_layer_us: Figure  # launched layer
+    launch_share: Figure  # launch share
+    graph_gain: Figure  # graph gain
+    step_p50_us: Figure  # p50
+    step_p99_us: Figure  # p99
     batch_ms: Figure  # batch
     batch_speedup: Figure  # batch speedup
     GBps_per_sm: Figure  # per SM

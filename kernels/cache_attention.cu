@@ -1,0 +1,284 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "device/launch.h"
+#include "kernels/attention.h"
+#include "kernels/cache_attention.h"
+#include "kernels/pack.h"
+#include "ranks/ranks.h"
+#include "workload/tensor_step.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr long kDecodeDim = kAttentionDim;
+// Of a piece: its largest score, the sum of its weights, and its weighted sum of values.
+constexpr long kPieceFloats = kDecodeDim + 2;
+constexpr int kDecodeThreads = 32;
+constexpr long kMostDecodeBlocks = 1L << 20;
+constexpr float kNoScore = -1e30F;  // of a position that does not exist
+
+// A row of a head has kPacks packs, which so many threads share. The rest of a warp takes other
+// positions.
+template <Element kElement>
+constexpr int kDecodePacks = kDecodeDim / Pack<kElement>::kLanes;
+
+// The sum over `members` neighbouring threads; the host backend has one.
+OVERLAPBENCH_BODY inline float SumOverTeam(float value, [[maybe_unused]] int members) {
+#ifdef __CUDA_ARCH__
+  for (int lanes = members / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(~0U, value, lanes);
+#endif
+  return value;
+}
+
+struct DecodePieces {
+  const void* queries;
+  const void* cache;
+  float* pieces;
+  long rows;  // heads of all tokens
+  long heads;
+  long context;
+  long splits;  // of the positions of a row, each of which is a piece for each team of a warp
+};
+
+template <Element kElement>
+struct AttendToCacheBody {
+  static constexpr int kThreads = kDecodeThreads;
+  static constexpr int kLanes = Pack<kElement>::kLanes;
+  static constexpr int kPacks = kDecodePacks<kElement>;
+  static constexpr int kAtATime = 4;  // positions in flight
+#ifdef __CUDA_ARCH__
+  static constexpr int kOwnPacks = 1;
+#else
+  static constexpr int kOwnPacks = kPacks;
+#endif
+  DecodePieces problem;
+
+  struct Team {
+    int members;
+    int count;
+    int index;
+    int member;
+  };
+  struct Sums {
+    float most = kNoScore;
+    float weights = 0;
+    float values[kOwnPacks * kLanes] = {};
+  };
+
+  OVERLAPBENCH_BODY void operator()(const Block& block) const {
+    const int members = block.threads < kPacks ? block.threads : kPacks;
+    const Team team{members, block.threads / members, block.thread / members,
+                    block.thread % members};
+    for (long item = block.index; item < problem.rows * problem.splits; item += block.count)
+      Attend(team, item / problem.splits, item % problem.splits);
+  }
+
+  OVERLAPBENCH_BODY void Attend(const Team& team, long row, long split) const {
+    const long token = row / problem.heads;
+    const long head = row % problem.heads * kPacks;
+    const long inner = problem.heads * kPacks;
+    const auto* const query = PacksOf<kElement>(problem.queries) + token * 3 * inner + head;
+    const auto* const keys =
+        PacksOf<kElement>(problem.cache) + token * problem.context * 2 * inner + head;
+    float q[kOwnPacks * kLanes];
+    for (int i = 0; i < kOwnPacks; ++i) {
+      const Pack<kElement> pack = query[team.member + i * team.members];
+      for (int lane = 0; lane < kLanes; ++lane) q[i * kLanes + lane] = pack.Get(lane) * Scale();
+    }
+    const long share = (problem.context + problem.splits - 1) / problem.splits;
+    const long end = share * (split + 1) < problem.context ? share * (split + 1) : problem.context;
+    Sums sums;
+    // All threads of a warp take the same number of rounds, because they sum together.
+    for (long first = share * split; first < end; first += kAtATime * team.count)
+      AddPositions(team, q, keys, {first + team.index, end}, sums);
+    float* const piece =
+        problem.pieces + ((row * problem.splits + split) * team.count + team.index) * kPieceFloats;
+    if (team.member == 0) {
+      piece[0] = sums.most;
+      piece[1] = sums.weights;
+    }
+    for (int i = 0; i < kOwnPacks; ++i)
+      for (int lane = 0; lane < kLanes; ++lane)
+        piece[2 + (team.member + i * team.members) * kLanes + lane] =
+            sums.values[i * kLanes + lane];
+  }
+
+  struct Positions {
+    long first;
+    long end;
+  };
+  OVERLAPBENCH_BODY void AddPositions(const Team& team, const float (&q)[kOwnPacks * kLanes],
+                                      const Pack<kElement>* keys, const Positions& positions,
+                                      Sums& sums) const {
+    const long inner = problem.heads * kPacks;
+    Pack<kElement> k[kAtATime][kOwnPacks];
+    Pack<kElement> v[kAtATime][kOwnPacks];
+    for (int i = 0; i < kAtATime; ++i) {
+      const long wanted = positions.first + static_cast<long>(i) * team.count;
+      const long position = wanted < positions.end ? wanted : positions.end - 1;
+      const Pack<kElement>* const key = keys + position * 2 * inner;
+      for (int own = 0; own < kOwnPacks; ++own) {
+        k[i][own] = key[team.member + own * team.members];
+        v[i][own] = key[inner + team.member + own * team.members];
+      }
+    }
+    float scores[kAtATime];
+    float most = sums.most;
+    for (int i = 0; i < kAtATime; ++i) {
+      float score = 0;
+      for (int own = 0; own < kOwnPacks; ++own)
+        for (int lane = 0; lane < kLanes; ++lane)
+          score += q[own * kLanes + lane] * k[i][own].Get(lane);
+      score = SumOverTeam(score, team.members);
+      const bool exists = positions.first + static_cast<long>(i) * team.count < positions.end;
+      scores[i] = exists ? score : kNoScore;
+      most = fmaxf(most, scores[i]);
+    }
+    const float kept = expf(sums.most - most);
+    sums.most = most;
+    sums.weights *= kept;
+    for (float& value : sums.values) value *= kept;
+    for (int i = 0; i < kAtATime; ++i) {
+      const float weight = scores[i] == kNoScore ? 0 : expf(scores[i] - most);
+      sums.weights += weight;
+      for (int own = 0; own < kOwnPacks; ++own)
+        for (int lane = 0; lane < kLanes; ++lane)
+          sums.values[own * kLanes + lane] += weight * v[i][own].Get(lane);
+    }
+  }
+
+  OVERLAPBENCH_BODY static float Scale() { return 0.08838834764831845F; }  // 1 / √128
+  static_assert(kDecodeDim == 128);
+};
+
+struct AddPiecesBody {
+  static constexpr int kThreads = kDecodeDim;
+  const float* pieces;
+  void* results;
+  Element element;
+  long rows;
+  long count;  // of a row
+
+  OVERLAPBENCH_BODY void operator()(const Block& block) const {
+    for (long row = block.index; row < rows; row += block.count)
+      for (long i = block.thread; i < kDecodeDim; i += block.threads)
+        Store(results, row * kDecodeDim + i, element, Sum(pieces + row * count * kPieceFloats, i));
+  }
+
+  [[nodiscard]] OVERLAPBENCH_BODY float Sum(const float* of_row, long column) const {
+    float most = kNoScore;
+    for (long i = 0; i < count; ++i) most = fmaxf(most, of_row[i * kPieceFloats]);
+    float weights = 0;
+    float values = 0;
+    for (long i = 0; i < count; ++i) {
+      const float* const piece = of_row + i * kPieceFloats;
+      const float factor = expf(piece[0] - most);
+      weights += factor * piece[1];
+      values += factor * piece[2 + column];
+    }
+    return values / weights;
+  }
+};
+
+// Enough warps for all SMs, of at least kLeastPositions each.
+long DecodeSplits(const Device& device, long rows, long context) {
+  constexpr long kWarpsPerMultiprocessor = 16;
+  constexpr long kLeastPositions = 32;
+  const long warps = kWarpsPerMultiprocessor * device.info().multiprocessors;
+  return std::clamp((warps + rows - 1) / rows, 1L, std::max(1L, context / kLeastPositions));
+}
+
+// The teams of a block.
+long DecodeTeams(const Device& device, Element element) {
+  constexpr long kPackBytes = 16;
+  if (device.backend() == Backend::kHost) return 1;
+  return kDecodeThreads * kPackBytes / (kDecodeDim * static_cast<long>(SizeOf(element)));
+}
+
+long DecodePieceCount(const Device& device, const TensorShape& results, long context) {
+  return DecodeSplits(device, results.rows * results.columns / kDecodeDim, context) *
+         DecodeTeams(device, results.element);
+}
+
+// One element of the result. The cache is what it was filled with, which no other work changes.
+ExpectedValue ExpectedOfCache(const CacheAttention& attention, int rank, HeldRows& held, long row,
+                              long column) {
+  const long inner = attention.results->shape().columns;
+  const long head = column / kDecodeDim * kDecodeDim;
+  const long first = row * attention.context();
+  const std::vector<float>& query = held.Row(attention.queries, row);
+  std::vector<double> scores(attention.context());
+  for (long position = 0; position < std::ssize(scores); ++position)
+    for (long i = head; i < head + kDecodeDim; ++i)
+      scores[position] += query[i] * attention.cache->Expected(rank, first + position, i);
+  const double most = *std::ranges::max_element(scores);
+  double sum = 0;
+  double result = 0;
+  double squares = 0;
+  for (long position = 0; position < std::ssize(scores); ++position) {
+    const double weight =
+        std::exp((scores[position] - most) / std::sqrt(static_cast<double>(kDecodeDim)));
+    const double term = weight * attention.cache->Expected(rank, first + position, inner + column);
+    sum += weight;
+    result += term;
+    squares += term * term;
+  }
+  return {result / sum, std::sqrt(squares) / sum};
+}
+
+void EnqueueDecode(Stream& stream, const CacheAttention& attention, long first, long tokens,
+                   const DecodePieces& whole, long teams) {
+  DecodePieces part = whole;
+  const long first_row = first * whole.heads;
+  part.queries = attention.queries->Row(first);
+  part.cache = attention.cache->Row(first * whole.context);
+  part.pieces += first_row * whole.splits * teams * kPieceFloats;
+  part.rows = tokens * whole.heads;
+  const Element element = attention.results->shape().element;
+  const auto blocks = [](long count) {
+    return static_cast<int>(std::min(count, kMostDecodeBlocks));
+  };
+  ForElement(element, [&]<Element kElement>() {
+    Launch(stream, blocks(part.rows * part.splits), AttendToCacheBody<kElement>{part});
+  });
+  Launch(stream, blocks(part.rows),
+         AddPiecesBody{part.pieces, attention.results->Row(first), element, part.rows,
+                       part.splits * teams});
+}
+
+}  // namespace
+
+std::size_t CacheAttentionBytes(const Device& device, const TensorShape& results, long context) {
+  return results.rows * results.columns / kDecodeDim * DecodePieceCount(device, results, context) *
+         kPieceFloats * sizeof(float);
+}
+
+std::unique_ptr<Workload> MakeCacheAttention(const Machine& machine,
+                                             const CacheAttention& attention) {
+  const TensorShape& shape = attention.results->shape();
+  const long context = attention.context();
+  const long heads = shape.columns / kDecodeDim;
+  const auto pieces = std::make_shared<Buffer>(machine.device.Allocate(
+      CacheAttentionBytes(machine.device, shape, context), MemoryKind::kDevice));
+  const long teams = DecodeTeams(machine.device, shape.element);
+  const DecodePieces whole{.pieces = static_cast<float*>(pieces->data()),
+                           .heads = heads,
+                           .context = context,
+                           .splits = DecodePieceCount(machine.device, shape, context) / teams};
+  constexpr double kOperations = 4;  // of a query and a position: two products, two sums
+  TensorStep step = StepOn({attention.queries, attention.cache}, attention.results, attention.seed);
+  step.cost.flops =
+      kOperations * static_cast<double>(attention.results->count()) * static_cast<double>(context);
+  step.enqueue = [attention, whole, teams, pieces](Stream& stream, long first, long tokens) {
+    EnqueueDecode(stream, attention, first, tokens, whole, teams);
+  };
+  step.error = [element = shape.element, context] { return AttentionError(element, context); };
+  step.expected = [attention, rank = machine.ranks.rank()](HeldRows& held, long row, long column) {
+    return ExpectedOfCache(attention, rank, held, row, column);
+  };
+  return MakeTensorStep(machine, step);
+}
+
+}  // namespace overlapbench
