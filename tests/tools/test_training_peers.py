@@ -26,6 +26,7 @@ from training_cases import (
     Case,
     Labels,
     Stages,
+    plan_decode,
     plan_layers,
     plan_pipelines,
     plan_steps,
@@ -61,6 +62,15 @@ def test_layers_are_planned_over_models_and_tokens() -> None:
         for one in TRANSPORTS
     }
     assert cases[0].peers == ("sequence", "fused")
+
+
+def test_decode_steps_are_planned_over_batches() -> None:
+    cases = list(plan_decode(["llama8b"], [1, 64], 512, TRANSPORTS))
+    assert [str(case) for case in cases] == [
+        f"Decode/Layer/model:llama8b/layers:1/tokens:{tokens}/context:512" for tokens in (1, 64)
+    ]
+    assert cases[0].suite["copy"] == f"{cases[0]}/batches:1/transport:copy"
+    assert (cases[0].gated, cases[0].peers) == (True, ("graph", "one_shot", "two_shot"))
 
 
 def test_steps_are_planned_over_buckets_and_depths() -> None:
@@ -128,6 +138,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     fakes: dict[str, dict[str, Any]] = {
         "torch": {},
         "torch.distributed": {"all_gather_object": gather},
+        "torch_decode": {"make_decode": make},
         "torch_layers": {"make_layer": make, "Ranks": object},
         "torch_pipelines": {"make_pipeline": make},
         "torch_steps": {"make_step": make},
@@ -180,7 +191,7 @@ def test_only_requested_shapes_are_measured(world: World, monkeypatch: pytest.Mo
         monkeypatch.setattr(sys, "argv", ["training_peers", "-o", "x", *map(str, arguments)])
         return [str(one) for one in world.example.cases_of(world.example.parse(), on_gpus=True)]
 
-    assert len(cases()) == 2 * 2 * 3 + 3 + 3 + 3 * 2
+    assert len(cases()) == 2 * 2 * 3 + 2 * 4 + 3 + 3 + 3 * 2
     assert cases("--what", "tp,fsdp", "--models", "small", "--tokens", "64,128", "--prefetch", "3",
                  "--layers", 2, "--width", 16, "--step-tokens", 8) == [
         *(f"Tp/{layer}/model:small/tokens:{tokens}" for layer in ("ColumnParallel", "RowParallel")

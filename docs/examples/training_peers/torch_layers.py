@@ -149,11 +149,11 @@ def _of(
     if peer == SEQUENCE:
         return sequence()
     assert peer == FUSED
-    group = _symmetric_group()
+    group = symmetric_group()
     return lambda: fused(group)
 
 
-def _symmetric_group() -> str:
+def symmetric_group() -> str:
     """Let all ranks access each other's buffers; return the name of their group."""
     from torch.distributed import _symmetric_memory
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 SEQUENCE, FUSED = "sequence", "fused"  # of layers
 COMPUTATION = "computation"  # of steps: the same without communication
 DDP, FSDP, PP = "ddp", "fsdp", "pp"
+GRAPH, ONE_SHOT, TWO_SHOT = "graph", "one_shot", "two_shot"  # of a decode step's layer
 # The suite's rows that correspond to PyTorch's steps, and their axes.
 STEPS = {DDP: ("Ddp/Buckets", "bucket_bytes"), FSDP: ("Fsdp/Prefetch", "prefetch")}
 LAYERS = ("ColumnParallel", "RowParallel")
@@ -39,8 +40,8 @@ class Case:
 
     @property
     def gated(self) -> bool:
-        """Tell whether its peers may be enqueued behind a closed gate: steps may not."""
-        return self.family == "Tp"
+        """Tell whether its peers may be enqueued behind a closed gate: training steps may not."""
+        return self.family in ("Tp", "Decode")
 
     @property
     def workload(self) -> str:
@@ -73,6 +74,19 @@ def plan_layers(
     for layer, model, count in itertools.product(LAYERS, models, tokens):
         labels: Labels = {"model": model, "tokens": count}
         yield _case(f"Tp/{layer}", labels, (SEQUENCE, FUSED), transports, chunks="auto")
+
+
+def plan_decode(
+    models: Sequence[str],
+    tokens: Sequence[int],
+    context: int,
+    transports: Sequence[str],
+    peers: Sequence[str] = (GRAPH, ONE_SHOT, TWO_SHOT),
+) -> Iterator[Case]:
+    """Yield the layer of a decode step, with a cache of `context` positions."""
+    for model, count in itertools.product(models, tokens):
+        labels: Labels = {"model": model, "layers": 1, "tokens": count, "context": context}
+        yield _case("Decode/Layer", labels, peers, transports, batches="1")
 
 
 def plan_steps(

@@ -3,13 +3,14 @@
     PYTHONPATH=tools mpirun -n 2 python3 docs/examples/training_peers/training_peers.py -o DIR
     ... training_peers.py -o DIR --what tp --tokens 256,1024,4096
     ... training_peers.py -o DIR --what pp --microbatches 4,16 --stage-layers 8
+    ... training_peers.py -o DIR --what decode --batch 1,16,256 --models llama8b
 
 For each shape, the suite's rows over each transport (ob.measure_row) and PyTorch's equivalents
 (ob.measure_alone) are measured one after the other, with the same gate, flush and statistics.
-torch_layers.py, torch_steps.py and torch_pipelines.py describe the peers. Before one is timed, a
-sample of its result is compared with double precision. A peer that is wrong or cannot run gets no
-time, and the others are measured. Steps of DistributedDataParallel and fully_shard, and pipelines,
-are not gated (gate:off in names).
+torch_layers.py, torch_decode.py, torch_steps.py and torch_pipelines.py describe the peers. Before
+one is timed, a sample of its result is compared with double precision. A peer that is wrong or
+cannot run gets no time, and the others are measured. Steps of DistributedDataParallel and
+fully_shard, and pipelines, are not gated (gate:off in names).
 
 The rows go to training-peers.json in DIR, for the commands of overlapbench. srun can start this
 script too, and on one host torchrun: one process per GPU.
@@ -29,23 +30,28 @@ import torch  # before the suite: PyTorch needs its own NCCL
 import torch.distributed as dist
 
 import overlapbench as ob
+from torch_decode import make_decode
 from torch_layers import Ranks, make_layer
 from torch_pipelines import make_pipeline
 from torch_steps import make_step
 from training_cases import (
     DDP,
     FSDP,
+    GRAPH,
     MODELS,
+    ONE_SHOT,
+    TWO_SHOT,
     Case,
     Labels,
     Stages,
+    plan_decode,
     plan_layers,
     plan_pipelines,
     plan_steps,
 )
 from training_table import SUITE, lines_of
 
-WHAT = ("tp", "ddp", "fsdp", "pp")
+WHAT = ("tp", "decode", "ddp", "fsdp", "pp")
 PATIENCE = timedelta(minutes=2)  # timeout of torch.distributed for a failed rank
 
 
@@ -72,7 +78,8 @@ def measure_case(case: Case, ranks: Ranks) -> Iterator[tuple[str, ob.Row | str]]
 
 
 def measure_peer(case: Case, peer: str, ranks: Ranks) -> ob.Row | str:
-    make = {"Tp": make_layer, "Pp": make_pipeline}.get(case.family, make_step)
+    makers = {"Tp": make_layer, "Decode": make_decode, "Pp": make_pipeline}
+    make = makers.get(case.family, make_step)
     work, problem = None, ""
     try:
         work = make(case, peer, ranks)
@@ -94,6 +101,11 @@ def cases_of(options: argparse.Namespace, on_gpus: bool) -> Iterator[Case]:
     stack["tokens"] = options.step_tokens
     if "tp" in options.what:
         yield from plan_layers(options.models, options.tokens, transports)
+    if "decode" in options.what:
+        carriers = options.transports or (["nccl", "copy", "sm_store"] if on_gpus else ["mpi"])
+        peers = (GRAPH, ONE_SHOT, TWO_SHOT) if on_gpus else (GRAPH,)
+        shape = options.models, options.batch, options.context
+        yield from plan_decode(*shape, carriers, peers)
     for peer, values in ((DDP, options.buckets), (FSDP, options.prefetch)):
         if peer in options.what:
             yield from plan_steps(peer, stack, values, transports)
@@ -129,6 +141,10 @@ def parse() -> argparse.Namespace:
     add("--models", type=one_of(MODELS), default=["llama8b", "llama70b"], metavar="M,M")
     text = "tokens of all ranks together, for tp"
     add("--tokens", type=numbers, default=[1024, 4096, 16384], metavar="N,N", help=text)
+    text = "sequences in a decode step's batch"
+    add("--batch", type=numbers, default=[1, 16, 64, 256], metavar="N,N", help=text)
+    text = "earlier tokens of each, in its cache"
+    add("--context", type=int, default=1024, metavar="N", help=text)
     text = "tokens per rank, for ddp and fsdp"
     add("--step-tokens", type=int, default=4096, metavar="N", help=text)
     text = "the suite's: nccl,copy"
