@@ -114,7 +114,7 @@ def test_every_chart_is_drawn_once_with_its_data(full: Page) -> None:
         *("families-Supply", "families-Launch", "families-Gelu", "families-Softmax"),
         *("tokens", "steps-Tp-Block", "families-Ddp", "steps-Fsdp"),
         *("steps-Layers", "families-Pp-GPipe", "families-Pp-OneFOneB", "families-Pp-Interleaved"),
-        *("link", "partition", "matrix", "attribution"),
+        *("link", "partition", "matrix", "triple", "attribution"),
     ]
     drawn = {name.partition("-")[0] for name in full.values("figure", "data-chart")}
     assert drawn == {kind.name for kind in CHARTS}

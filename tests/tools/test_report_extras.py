@@ -1,12 +1,14 @@
-"""What --traces adds to the report: timelines."""
+"""What --traces and --predictable add to the report: timelines, and predictions."""
 
 import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+import predictable
 import samples
 import traces
 from test_report import COMM, HOSTILE, Page, page_of, run
@@ -90,3 +92,22 @@ def test_a_malformed_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert error.startswith(f"overlapbench report: {result}: traceEvents: missing: not a trace")
     assert error.count("\n") == 1
     assert not (tmp_path / "report.html").exists()
+
+
+def test_steps_are_shown_beside_their_predictions(tmp_path: Path) -> None:
+    machine = predictable.Machine()
+    rows = [predictable.ddp(machine, 2, layers) for layers in (1, 2)]
+    document = predictable.document([*rows, predictable.triple([[1.0] * 3] * 3, 1.2)])
+    page = page_of(tmp_path, document)
+    section = page.html.split('<section id="predictions">')[1].split("</section>")[0]
+    # The gather slows the product down by 1.2, for 1 ms of 1.667, but not where they are a pair.
+    assert "3 steps: 3.3 % off on average, 10.0 % at most." in section
+    cells = re.findall("<td class=.number.>(.*?)</td>", section)
+    assert cells[-8] == "1.500"
+    assert cells[-2:] == ["1.667", "-10.0 %"]
+    assert re.findall('href="#(.*?)"', section) == [
+        quote(entry["name"]) for entry in document["benchmarks"]
+    ]
+    assert '<a href="#predictions">' in page.html
+    plain = page_of(tmp_path, samples.document([samples.row(COMM)]))
+    assert "predictions" not in plain.html

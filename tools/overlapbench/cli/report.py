@@ -32,6 +32,7 @@ from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
 from overlapbench.output import ResultError, print_text, replace_file, require_ending, require_file
 from overlapbench.packages import packages
+from overlapbench.prediction.answers import beside_measured
 from overlapbench.reading.program_run import read_program_runs
 from overlapbench.traces.files import read_rows
 from overlapbench.traces.rules import Rules
@@ -66,7 +67,10 @@ def _make(options: argparse.Namespace) -> bytes:
     charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
     traced = read_rows(options.traces, Rules()) if options.traces else {}
     timelines, left_out = make_timelines(traced)
-    return render_report(options.title, runs, charts, comparison, timelines, left_out)
+    predicted = beside_measured(one for one in options.results if one != "-")
+    return render_report(
+        options.title, runs, charts, comparison, timelines, left_out, predicted=predicted
+    )
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

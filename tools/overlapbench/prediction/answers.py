@@ -1,15 +1,17 @@
 """Answers: predictions for all combinations of conditions, for the command and for notebooks."""
 
+import contextlib
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from overlapbench.output import ResultError
+from overlapbench.output import ResultError, expand
 from overlapbench.prediction.links import Network
 from overlapbench.prediction.model import Book, Prediction, Question, predict_one
 from overlapbench.prediction.schedules import Row, read_rows
 from overlapbench.reading.names import chooser, spell_sizes
+from overlapbench.reading.source import load
 
 
 def predict(
@@ -75,6 +77,24 @@ def answers(
             except ResultError as refusal:
                 refusals.append(str(refusal))
     return found, list(dict.fromkeys(refusals))
+
+
+def beside_measured(sources: Iterable[str]) -> list[Prediction]:
+    """Predict the measured steps of results at their own settings, from their parts.
+
+    Results without schedules, and steps that cannot be predicted, have none.
+    """
+    found = []
+    for source in expand([*sources]):
+        if '"schedules"' not in load(source):
+            continue
+        rows = [row for row in read_rows([source]) if row.own.time]
+        book = Book(rows)
+        for row in rows:
+            if row.is_step:
+                with contextlib.suppress(ResultError):
+                    found.append(predict_one(book, row, Question()))
+    return found
 
 
 def _question(values: dict[str, Any], latency_us: float) -> Question:

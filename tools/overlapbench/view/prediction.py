@@ -10,22 +10,22 @@ from overlapbench.view import vega
 from overlapbench.view.console import Entry, Screen, folded, table
 from overlapbench.view.vega import PICTURES, Spec
 
-__all__ = ["PICTURES", "advice", "picture", "specification", "text_of"]
+__all__ = ["HEADS", "PICTURES", "advice", "cells", "errors", "picture", "specification", "text_of"]
 
-_HEADS = ("GPUs", "nodes", "GB/s", "ms", "95 % interval", "comp", "link", "contention", "prior",
+HEADS = ("GPUs", "nodes", "GB/s", "ms", "95 % interval", "comp", "link", "contention", "prior",
           "measured", "error")  # fmt: skip
 
 
 def text_of(found: Sequence[Prediction], screen: Screen) -> str:
     """Write a table with a line for each prediction."""
     entries = [
-        Entry(name, [_cells(one) for one in same])
+        Entry(name, [cells(one) for one in same])
         for name, same in grouped(found, lambda one: one.name).items()
     ]
-    return table(screen, _HEADS, entries, words=0)
+    return table(screen, HEADS, entries, words=0)
 
 
-def _cells(one: Prediction) -> tuple[str, ...]:
+def cells(one: Prediction) -> tuple[str, ...]:
     shares = (one.computation, one.link, one.contention, one.prior)
     return (
         str(one.ranks),
@@ -37,6 +37,15 @@ def _cells(one: Prediction) -> tuple[str, ...]:
         "" if one.measured is None else digits(one.measured),
         "" if one.error is None else f"{100 * one.error:+.1f} %",
     )
+
+
+def errors(found: Sequence[Prediction]) -> str:
+    """Say how far the predictions of measured steps are off; "" without any."""
+    off = [100 * abs(one.error) for one in found if one.error is not None]
+    if not off:
+        return ""
+    steps = f"{len(off)} step{'s' * (len(off) != 1)}"
+    return f"{steps}: {sum(off) / len(off):.1f} % off on average, {max(off):.1f} % at most"
 
 
 def advice(found: Sequence[Prediction], screen: Screen) -> str:

@@ -16,8 +16,9 @@ from overlapbench.findings.energy import energy_answer
 from overlapbench.findings.rules import find
 from overlapbench.judge import wording
 from overlapbench.judge.verdicts import Comparison
+from overlapbench.prediction.model import Prediction
 from overlapbench.reading.names import part_name
-from overlapbench.view import breakdown
+from overlapbench.view import breakdown, prediction
 from overlapbench.view.charts.finish import KNEE_MEANING
 from overlapbench.view.page import inserted, page_environment, render_template, vega_libraries
 from overlapbench.view.report import tables
@@ -36,6 +37,7 @@ def render_report(
     comparison: Comparison | None = None,
     timelines: Sequence[Timeline] = (),
     left_out: Sequence[str] = (),  # traced rows
+    predicted: Sequence[Prediction] = (),  # steps, beside what was measured
 ) -> bytes:
     """Return the page as UTF-8."""
     rows = [row for run in runs for row in run.result.rows]
@@ -51,6 +53,9 @@ def render_report(
         drawn=[*charts, *traced],
         traced=traced,
         left_out=left_out,
+        predicted=[(one.name, prediction.cells(one)) for one in predicted],
+        prediction_heads=prediction.HEADS,
+        prediction_errors=prediction.errors(predicted),
         timeline_headings=[" ".join(head).replace("- ", "") for head in breakdown.HEADINGS],
         shares=breakdown.cells,
         timeline_reading=" ".join(READING),
