@@ -65,6 +65,7 @@ def document(faults: Mapping[str, Any] | None = None, seed: int = 0) -> samples.
         fields: samples.Json = {"state": "ok", "reason": "", "foreign_gpu_processes": 0.0}
         if name.startswith("Overlap/"):  # a reader requires them
             fields |= {"comp_ms": 4.0, "comm_ms": 2.0, "overlap_ms": 4.0, "slowdown": 1.0}
+        fields["slowest_rank"] = 1.0
         for counter, value in counters.items():
             shown = "real_time" if counter == "time" else counter
             fields[shown] = value * float(np.exp(0.001 * random.normal()))

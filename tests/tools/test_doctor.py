@@ -229,6 +229,16 @@ def test_a_noisy_row_may_prove_health_but_no_fault() -> None:
     assert slow.reason == "noisy: known to ±9 % only: few samples"
 
 
+def test_a_figure_that_is_hardly_known_is_not_called_good() -> None:
+    wide = {"PeerCopy": {"GBps_low": 100.0, "GBps_high": 900.0}}
+    found = outcome(LINK, doctor_machine.recording({"states": wide}))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.reason == "too uncertain: half the speed would not be seen"
+    noisy = {"SecondDelay": {"state": "noisy", "reason": "x", "slowdown_high": 1.4}}
+    found = outcome("streams at once", doctor_machine.recording({"states": noisy}))
+    assert found.verdict is Verdict.UNKNOWN
+
+
 def test_an_unknown_model_is_judged_by_what_needs_no_reference() -> None:
     machine = doctor_machine.recording(
         {"context": {"device": "NVIDIA B300"}, "factors": {"Peer": 0.1, "SecondDelay": 1.5}}
@@ -251,6 +261,11 @@ def test_a_number_of_gpus_that_was_not_recorded_has_no_expected_values() -> None
     found = outcome("host to device", machine)
     assert found.verdict is Verdict.UNKNOWN
     assert found.reason == "not recorded on this model with 3 GPUs"
+
+
+def test_the_rank_with_the_slow_gpu_is_named() -> None:
+    slow = doctor_machine.recording({"factors": {"rank_spread": 15}})
+    assert outcome("GPUs alike", slow).reason == "rank 1 is the slowest"
 
 
 # ---- the second look

@@ -24,6 +24,7 @@ from overlapbench.statistics.intervals import written as interval_text
 
 FALSE_ALARMS = 0.05  # of tables
 BAD = 0.10  # a loss that is not only suspicious
+_VAGUE = math.log(2)  # a figure that is known no better says nothing
 _FAILED = "The row failed, or does not measure what its name says; see the reason."
 NO_MODEL = "no recorded machine of this model"
 
@@ -118,7 +119,8 @@ def examined(
     outcome = replace(outcome, measured=_spell(figure, counter))
     lower = check.is_lower_better(backend)
     if check.limits:
-        outcome, disturbed = _within_limits(outcome, check, figure, lower), bool(doubt)
+        disturbed = bool(doubt)
+        outcome = _within_limits(outcome, check, figure, lower, disturbed)
     else:
         outcome, disturbed = _against(outcome, machine, check, references, judged)
     if disturbed and outcome.verdict is not Verdict.GOOD:  # it may only seem worse
@@ -126,11 +128,18 @@ def examined(
     if outcome.verdict.alarms:
         ways = [way for one in check.ways for way in ways_of(dict([one.partition(":")[::2]]))]
         outcome = replace(outcome, action=check.action, ways=ways)
+    if check.counter == "rank_spread" and outcome.verdict.alarms:
+        rank = machine.figures[row]["slowest_rank"][0]
+        outcome = replace(outcome, reason=f"rank {rank:g} is the slowest")
     return outcome
 
 
 def _within_limits(
-    outcome: Outcome, check: Check, figure: tuple[float, float, float], lower: bool
+    outcome: Outcome,
+    check: Check,
+    figure: tuple[float, float, float],
+    lower: bool,
+    noisy: bool,
 ) -> Outcome:
     assert check.limits
     suspicious, bad = check.limits
@@ -139,6 +148,9 @@ def _within_limits(
     verdict = Verdict.GOOD
     if sign * end > sign * suspicious:
         verdict = Verdict.BAD if sign * end > sign * bad else Verdict.SUSPICIOUS
+    worse_end = figure[2] if lower else figure[1]
+    if noisy and sign * worse_end > sign * suspicious:
+        verdict = Verdict.UNKNOWN
     expected = f"at {'most' if lower else 'least'} {suspicious:g}"
     return replace(outcome, verdict=verdict, expected=expected)
 
@@ -164,9 +176,10 @@ def _against(
     assert found
     count = len(peers.logs)
     center = math.fsum(peers.logs) / count
-    reach = float(t_quantile(peers.freedom, FALSE_ALARMS / judged)) * math.hypot(
-        peers.spread * math.sqrt(1 + 1 / count), found.error(lower)
-    )
+    quantile = float(t_quantile(peers.freedom, FALSE_ALARMS / judged))
+    if quantile * found.error(lower) > _VAGUE:
+        return replace(outcome, reason="too uncertain: half the speed would not be seen"), noisy
+    reach = quantile * math.hypot(peers.spread * math.sqrt(1 + 1 / count), found.error(lower))
     worse = (found.value - center) * (1 if lower else -1)
     loss, least, most = (1 - math.exp(-x) for x in (worse, worse - reach, worse + reach))
     disturbed = noisy and not peers.noisy
