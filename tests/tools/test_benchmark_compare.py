@@ -348,6 +348,9 @@ def test_inconclusive_and_worse_than_the_limit_is_status_3(
         assert row["verdict"] == "inconclusive"
         assert row["fails"] == (finding["change"] > 0.10)
         assert row["reason"].endswith(" %; a change beyond the limit of 10 % is not ruled out")
+    _, allowed = compared(capsys, *sides(tmp_path, base, new), "--allow-noise")
+    failing = [sum(row["fails"] for row in one["rows"]) for one in (document, allowed)]
+    assert failing[1] < failing[0]
 
 
 def test_one_run_a_side_is_judged_by_row_intervals_and_known_spread(

@@ -19,13 +19,13 @@ from overlapbench.output import ResultError
 Capture = pytest.CaptureFixture[str]
 USAGES = """
 compare [-h] [--base FILE [FILE ...]] [--new FILE [FILE ...]] [--across FIELD] [--max-floor PERCENT]
- [--floors FILE.toml] [--all] [--format {table,markdown,json,junit,github}]
- [--json] [-o FILE] [BASE.json NEW.json ...]
+ [--floors FILE.toml] [--allow-noise] [--all] [--title TEXT]
+ [--format {table,markdown,json,junit,github}] [--json] [-o FILE] [BASE.json NEW.json ...]
 gate [-h] ACTION ...
 gate run [-h] (--base COMMAND | --baseline DIR) --candidate COMMAND [--across FIELD]
  [--max-floor PERCENT] [--floors FILE.toml] [--min-guarded PERCENT] [--keep DIR] [--all]
- [--format {table,markdown,json,junit,github}] [--json] [-o FILE] [--runs N] [--repetitions N]
- [--timeout-s N]
+ [--title TEXT] [--format {table,markdown,json,junit,github}] [--json] [-o FILE] [--runs N]
+ [--repetitions N] [--timeout-s N]
 gate baseline [-h] -o DIR --command COMMAND [--runs N] [--repetitions N] [--timeout-s N]
 tune [-h] [--command COMMAND] [--runs N] [--budget-minutes M] [--unit-ms MS] [--timeout-s S]
  [--json] [-o FILE.json] [PAIR ...]
@@ -81,7 +81,7 @@ def parsed(command: str, *words: str) -> dict[str, Any]:
 
 
 JUDGING: dict[str, Any] = {"across": None, "max_floor": None, "floors": []}
-SHOWN = {"format": "table", "output": [], "all": False}
+SHOWN = {"format": "table", "output": [], "all": False, "title": "overlapbench"}
 RUNNING = {"runs": 5, "repetitions": 3, "timeout_s": 3600}
 SELECTION = {
     "database": Path("history.sqlite"),
@@ -98,7 +98,7 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
     [
         (
             ["compare", "a", "b"],
-            {"files": ["a", "b"], "base": [], "new": [], **JUDGING, **SHOWN},
+            {"files": ["a", "b"], "base": [], "new": [], "allow_noise": False, **JUDGING, **SHOWN},
         ),
         (
             ["gate", "run", "--base", "a", "--candidate", "b"],

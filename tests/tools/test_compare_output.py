@@ -111,7 +111,8 @@ def test_outputs_are_written_by_suffix(tmp_path: Path, capsys: Capture) -> None:
     assert run(*arguments, *outputs) == 0
     text, markdown, document, junit = (file.read_text(encoding="utf-8") for file in files)
     assert capsys.readouterr().out == text
-    assert markdown.startswith("- 1 benchmark: 1 same")
+    assert markdown.startswith("## overlapbench: nothing is worse\n\n- on ")
+    assert "\n- 1 benchmark: 1 same\n" in markdown
     assert json.loads(document)["counts"]["same"] == 1
     assert ElementTree.fromstring(junit).tag == "testsuite"
     assert not list(tmp_path.glob(".unfinished*"))

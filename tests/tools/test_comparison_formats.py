@@ -36,7 +36,13 @@ UNCLEAR = replace(SLOW, change=math.log(1.2), new=2.4, reach=math.inf, detectabl
 A, B, C = "Comm/AllReduce/bytes:67108864/cache:cold", "Compute/Gemm/n:1", "Compute/Gemm/n:2"
 BASE = Side(
     ("b0.json", "b1.json"),
-    {},
+    {
+        "ranks": frozenset({"2"}),
+        "device": frozenset({"NVIDIA H200"}),
+        "nccl_version": frozenset({"2.28.3"}),
+        "driver_version": frozenset({""}),
+        "hosts": frozenset({"here"}),
+    },
     TABLE,
     {A: Benchmark(frozenset(), "", 2), B: Benchmark(frozenset(), "", 2)},
     {
@@ -199,15 +205,37 @@ MARKDOWN = r"""
 
 def test_markdown_has_a_line_for_every_row_that_is_not_the_same() -> None:
     text = format_markdown(ALL)
-    sentences, _, rows = text.partition("\n\n")
+    title, sentences, rows = text.split("\n\n")
+    assert (
+        title == "## overlapbench: 1 slower, 1 invalid, 1 missing, 1 inconclusive of 8 benchmarks"
+    )
     assert "\n" + rows == MARKDOWN
     assert all(line.startswith("- ") for line in sentences.splitlines())
-    assert sentences.startswith("- 8 benchmarks: 1 slower, 1 invalid, 1 missing, ")
+    assert sentences.startswith(
+        "- on 2 × NVIDIA H200, NCCL 2.28.3, here\n- 8 benchmarks: 1 slower, 1 invalid, 1 missing, "
+    )
     every = format_markdown(ALL, every=True).splitlines()
     same = "time ms | 2.000 | 2.000 | +0.0 % | -4.8 to +5.0 % | 5.0 % |"
     assert every[-1] == f"| **same** | {C}<br> | {same}"
     assert len(every) == len(text.splitlines()) + 2
     assert "|" not in format_markdown(GOOD)
+
+
+def test_markdown_leaves_out_what_is_too_noisy_and_does_not_fail() -> None:
+    """Hundreds of such lines would hide the one that matters."""
+    noisy = [replace(row, fails=0) for row in ALL.rows if row.verdict is Verdict.INCONCLUSIVE]
+    comparison = replace(GOOD, rows=(*GOOD.rows, *noisy), title="a\\b")
+    text = format_markdown(comparison)
+    assert text.startswith("## a\\\\b: nothing is worse\n\n- ")
+    assert "1 inconclusive" in text
+    assert "|" not in text
+    assert "**inconclusive**" in format_markdown(comparison, every=True)
+
+
+def test_a_title_says_why_nothing_passes() -> None:
+    assert "## overlapbench: too little can be told\n" in format_markdown(replace(GOOD, rows=()))
+    doubtful = replace(GOOD, new=replace(GOOD.new, doubts=("x.json: incomplete",)))
+    assert ": a run is incomplete, or not to be trusted\n" in format_markdown(doubtful)
 
 
 def test_a_table_folds_rows_that_are_the_same() -> None:

@@ -2,10 +2,13 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 import simulate_compare
-from simulate_compare import MACHINES, NOISY, QUIET, RUNS, Machine, Outcome, simulate
+from overlapbench.judge.judgements import MAX_FLOOR
+from overlapbench.statistics import estimates
+from simulate_compare import MACHINES, NOISY, QUIET, RUNS, Machine, Outcome, Suite, decide, simulate
 
 KEPT = Outcome(
     "quiet", 5, 0.004, 0.0, 0.99, 1.0, (0.5, 0.999, 1.0, 1.0), powers=(0.8, 0.95), missed=0.0
@@ -40,6 +43,32 @@ def test_a_change_as_large_as_the_limit_is_not_called_the_same() -> None:
     outcome = simulate(NOISY, runs=5, trials=30, seed=5)
     assert outcome.same > 0.9
     assert outcome.missed <= 0.002
+
+
+BUSY = Machine("busy", within=(0.02, 0.1), between=(0.02, 0.1))
+
+
+@pytest.mark.parametrize("benchmarks", [20, 60, 150])
+@pytest.mark.parametrize("machine", [QUIET, NOISY, BUSY], ids=lambda machine: machine.name)
+def test_where_noise_may_pass_false_alarms_do_not_grow_with_the_number_of_benchmarks(
+    machine: Machine, benchmarks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Promised: fewer than 5 % of unchanged measurements, of any number of rows (--allow-noise)."""
+    monkeypatch.setattr(simulate_compare, "BENCHMARKS", benchmarks)
+    random = np.random.default_rng(1)
+    alarms = beyond = 0
+    for _ in range(100):
+        times, within = Suite.draw(machine, random).measure(10, random)
+        sides = times[:, :5], times[:, 5:]
+        found = estimates.estimate(*sides, within, estimates.Prior(0.0, 0.0))
+        suspicious = estimates.suspicious(found.error, found.freedom, benchmarks)
+        limit = np.log1p(MAX_FLOOR)
+        decided = decide(*sides, within, estimates.Prior(0.0, 0.0))
+        alarms += bool((decided.slower | (found.change > np.maximum(limit, suspicious))).any())
+        beyond += bool((decided.slower | decided.beyond).any())
+    assert alarms < 5
+    if machine is BUSY and benchmarks >= 60:
+        assert beyond > 30  # without the flag
 
 
 @pytest.mark.parametrize(

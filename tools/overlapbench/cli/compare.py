@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
         across=options.across,
         max_floor=options.max_floor,
         floors=options.floors,
+        allow_noise=options.allow_noise,
     )
     show(comparison, options)
     return comparison.status
@@ -45,6 +46,8 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base runs")
     add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="new runs")
     add_judging(parser)
+    text = "an inconclusive row fails only if noise does not explain it, given the number of rows"
+    add("--allow-noise", action="store_true", help=text)
     add_outputs(parser)
     return parser
 

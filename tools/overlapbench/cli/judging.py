@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from overlapbench.cli.command_line import percentage, screen
@@ -70,6 +71,7 @@ def _share(project: Mapping[str, object], name: str, default: float) -> float:
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--all", action="store_true", help="also list unchanged rows")
+    add("--title", default="overlapbench", metavar="TEXT", help="of the Markdown")
     add("--format", choices=FORMATS, default="table", help="what to print (default table)")
     text = "print JSON, as --format json does"
     add("--json", dest="format", action="store_const", const="json", help=text)
@@ -80,6 +82,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 def show(comparison: Comparison, options: argparse.Namespace) -> None:
     """Print the comparison and write the files; ResultError if one cannot be written."""
+
+    comparison = replace(comparison, title=options.title)
 
     def text(form: str) -> str:
         return FORMATS[form](comparison, every=options.all)

@@ -57,6 +57,7 @@ class Judgement:
     floor_reason: str
     detectable: tuple[float, ...]  # relative: the change found with each of statistics.POWERS
     limit: float  # relative: a larger change must not go unseen
+    suspicious: float = 0.0  # noise that may pass hardly makes any figure worse by more than this
 
     @property
     def verdict(self) -> Verdict:
@@ -69,8 +70,11 @@ class Judgement:
 
     @property
     def beyond_limit(self) -> bool:
-        """Tell whether the change is worse than the limit, even if it may be noise."""
-        return self.change > math.log1p(self.limit)
+        """Tell whether the change is worse than the limit, even if it may be noise.
+
+        Where noise may pass, it must not explain the change.
+        """
+        return self.change > max(math.log1p(self.limit), self.suspicious)
 
     @property
     def relative(self) -> float:
@@ -88,7 +92,12 @@ class Judgement:
 
 
 def find(
-    names: Sequence[str], base: Side, new: Side, floors: Floors, max_floor: float = MAX_FLOOR
+    names: Sequence[str],
+    base: Side,
+    new: Side,
+    floors: Floors,
+    max_floor: float = MAX_FLOOR,
+    allow_noise: bool = False,
 ) -> list[tuple[Judgement, ...]]:
     """Judge the benchmarks `names`, which are on both sides; return one entry per name.
 
@@ -107,6 +116,7 @@ def find(
         counter = _counter_of(base.table.counters[metric])
         error = found.error
         reach = estimates.reach(error, found.freedom, figures)
+        suspicious = estimates.suspicious(error, found.freedom, figures)
         set_floors = [floors.set_for(name, metric) for name in names]
         least = np.array([one.floor if one else estimates.LEAST_FLOOR for one in set_floors])
         with np.errstate(over="ignore"):
@@ -132,6 +142,7 @@ def find(
                     floor_reason=_reason(bool(floor[i] > least[i]), set_floors[i]),
                     detectable=tuple(float(changes[i]) for changes in detectable),
                     limit=max(max_floor, float(least[i])),
+                    suspicious=float(suspicious[i]) if allow_noise else 0.0,
                 )
             )
     return [tuple(row) for row in rows]

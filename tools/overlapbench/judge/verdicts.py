@@ -68,6 +68,7 @@ class Comparison:
     rows         of all benchmarks, worst first, each with a verdict, a reason and judgements
     differences  of the contexts, whether or not they were allowed
     min_guarded  the share of benchmarks that must be guarded
+    title        of the Markdown
     """
 
     base: Side
@@ -75,6 +76,7 @@ class Comparison:
     rows: tuple[Row, ...]
     differences: tuple[str, ...]
     min_guarded: float = 0.0
+    title: str = "overlapbench"
 
     @property
     def status(self) -> int:
@@ -149,8 +151,11 @@ def compare_sides(
     floors: Floors,
     across: Collection[str] = (),
     max_floor: float = MAX_FLOOR,
+    allow_noise: bool = False,
 ) -> Comparison:
     """Compare two sides; `across` names fields of ACROSS that may differ. The worst rows are first.
+
+    With `allow_noise`, an inconclusive row fails only if noise does not explain it.
 
     ResultError if the sides define a counter differently, or floors are set for an unknown one.
     """
@@ -167,7 +172,7 @@ def compare_sides(
     rows = {name: _unjudged(name, base, new, blocking, across) for name in names}
     # In a fixed order, whatever that of the files: it affects the last bit of sums over benchmarks.
     judged = sorted(name for name, row in rows.items() if row is None)
-    found = find(judged, base, new, floors, max_floor)
+    found = find(judged, base, new, floors, max_floor, allow_noise)
     for name, judgements in zip(judged, found, strict=True):
         rows[name] = _judged(name, base, new, judgements)
     worst_first = sorted((row for row in rows.values() if row), key=_order)
@@ -285,15 +290,18 @@ def compare(
     across: Collection[str] = (),
     max_floor: float = MAX_FLOOR,
     floors: Sequence[str | Path] = (),
+    allow_noise: bool = False,
 ) -> Comparison:
     """Compare results of two builds, machines or settings, as `overlapbench compare` does.
 
-    old        a file, a glob such as "base/*.json", or several of them; each file is one run;
-               or what `read` returned; after `filter`, only the chosen rows are compared
-    new        likewise
-    across     what may differ between the sides, such as "driver"
-    max_floor  the limit, as a share: a larger change must not go unseen
-    floors     TOML files that say how large a change must be to count (docs/comparing.md)
+    old          a file, a glob such as "base/*.json", or several of them; each file is one run;
+                 or what `read` returned; after `filter`, only the chosen rows are compared
+    new          likewise
+    across       what may differ between the sides, such as "driver"
+    max_floor    the limit, as a share: a larger change must not go unseen
+    floors       TOML files that say how large a change must be to count (docs/comparing.md)
+    allow_noise  an inconclusive row that is worse than the limit fails only if it is worse than
+                 noise makes any of so many rows in 39 of 40 comparisons
 
     The comparison has a row for each benchmark, worst first, an exit status, and `ok`.
 
@@ -307,7 +315,7 @@ def compare(
         _chosen(Side.of_files(name, read_program_runs(sides[name])), files)
         for name, files in (("base", old), ("new", new))
     )
-    return compare_sides(base, other, known, across, max_floor)
+    return compare_sides(base, other, known, across, max_floor, allow_noise)
 
 
 def _sources(files: Files) -> list[str]:

@@ -1,6 +1,7 @@
 """A comparison in words and figures, for every form in which it is shown."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -12,9 +13,11 @@ from overlapbench.statistics.estimates import POWERS
 from overlapbench.statistics.intervals import digits
 
 if TYPE_CHECKING:
+    from overlapbench.judge.side import Side
     from overlapbench.judge.verdicts import Comparison, Row
 
 HEADS = ("metric", "base", "new", "change", "interval", "floor")  # of `cells`
+_VERSIONS = {"driver": "driver_version", "NCCL": "nccl_version"}
 _ABOVE = f">{100 * VAST:.0f}"  # an end of an interval, in percent
 
 
@@ -67,6 +70,27 @@ def summary(comparison: "Comparison") -> list[str]:
     if max(len(comparison.base.sources), len(comparison.new.sources)) == 1:
         sentences.append("one run per side: 5 per side detect smaller changes")
     return sentences
+
+
+def headline(comparison: "Comparison") -> str:
+    """Say in a few words what the exit status means."""
+    counts = Counter(row.verdict for row in comparison.rows if row.fails)
+    if counts:
+        told = ", ".join(f"{counts[one]} {one.value}" for one in Verdict if counts[one])
+        return f"{told} of {counted(len(comparison.rows), 'benchmark')}"
+    if comparison.doubts:
+        return "a run is incomplete, or not to be trusted"
+    if comparison.blind or not comparison.guarded:
+        return "too little can be told"
+    return "nothing is worse"
+
+
+def machine_of(side: "Side") -> str:
+    """Name the machine of a side: its GPUs, versions and host."""
+    what = {key: " and ".join(sorted(values - {""})) for key, values in side.context.items()}
+    words = [" × ".join(filter(None, [what.get("ranks"), what.get("device")]))]
+    words += [f"{key} {what[name]}" for key, name in _VERSIONS.items() if what.get(name)]
+    return ", ".join(filter(None, [*words, what.get("hosts")]))
 
 
 def _guarding(comparison: "Comparison") -> list[str]:

@@ -33,6 +33,10 @@ beyond the limit is ruled out (D. J. Schuirmann, "A Comparison of the Two One-Si
 and the Power Approach", Journal of Pharmacokinetics and Biopharmaceutics 15 (1987)). Otherwise it
 is inconclusive. Exchanging the sides exchanges the verdicts.
 
+*A suspicion* is an inconclusive change that is worse than the limit. Of many noisy benchmarks, some
+always show one. Where noise may pass, it must also be larger than noise makes any of them in 39 of
+40 comparisons (`suspicious`; Dunn again, for one direction).
+
 *Power.* A change as large as the floor is found in half of all cases only. `detectable` returns the
 change that is found with a given probability.
 """
@@ -61,6 +65,8 @@ Figure = TypeVar("Figure", float, Array)  # of one row, or of many
 # tails than Student's model expects (dev/simulate_compare.py).
 FALSE_ALARMS = 0.005
 PROMISED = 0.01
+# Likewise, of suspicions, which are for the worse only: half of what is promised.
+SUSPICIONS = 0.025
 LEAST_FLOOR = 0.02
 LIMIT = 3.5
 POWERS = (0.80, 0.95)  # with which a change is found whose size is reported
@@ -166,6 +172,15 @@ def reach(error: Array, freedom: Array, figures: int, false_alarms: float = FALS
     """
     half = error * t_quantile(freedom, false_alarms / (2 * figures))
     return np.where(np.isnan(half), np.inf, half)
+
+
+def suspicious(error: Array, freedom: Array, figures: int) -> Array:
+    """Return the change for the worse that noise makes of hardly any of so many figures.
+
+    0 if the error is unknown: then any change is suspicious.
+    """
+    least = error * t_quantile(freedom, SUSPICIONS / figures)
+    return np.where(np.isnan(least), 0.0, least)
 
 
 def detectable(error: Array, freedom: Array, figures: int, least: Array, power: float) -> Array:

@@ -4,8 +4,8 @@
 - JSON contains every figure; missing ones are null.
 - In JUnit XML a benchmark is a test case, which fails if the comparison does.
 - GitHub Actions gets an error for each failure, otherwise a notice.
-- Markdown is for a pull request or a job's summary. These are limited to a megabyte, so unchanged
-  rows are counted, and listed only on request.
+- Markdown is for a pull request or a job's summary, whose size is limited. Unchanged rows, and
+  those that are too noisy and do not fail, are counted, and listed only on request.
 """
 
 import html
@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from overlapbench.judge import wording
@@ -176,7 +177,15 @@ def _escaped(text: str, besides: str = "") -> str:
 
 
 def format_markdown(comparison: Comparison, every: bool = False) -> str:
-    told = [f"- {_plain(sentence)}" for sentence in wording.summary(comparison)]
+    """Return a title, sentences and rows; without those that are too noisy and do not fail."""
+    title = f"## {_plain(comparison.title)}: {_plain(wording.headline(comparison))}"
+    machine = wording.machine_of(comparison.new)
+    sentences = [f"on {machine}"] * bool(machine) + wording.summary(comparison)
+    told = [title, "", *(f"- {_plain(sentence)}" for sentence in sentences)]
+    if not every:
+        silent = (Verdict.INCONCLUSIVE, 0)
+        kept = tuple(row for row in comparison.rows if (row.verdict, row.fails) != silent)
+        comparison = replace(comparison, rows=kept)
     rows = [
         f"| {verdict and f'**{verdict}**'} | {name and f'{_plain(name)}<br>{_plain(reason)}'} |"
         f" {' | '.join(map(_plain, figures))} |"
