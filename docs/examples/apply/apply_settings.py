@@ -26,7 +26,7 @@ Run = Callable[[], object]
 class Case:
     """A computation and the communication beside it; without one, a step of both."""
 
-    comp: Run
+    comp: Run | Work
     comm: Work | None = None
     first: str = "comp"  # the side that starts some microseconds earlier
     gated: bool = True  # False: it waits for the device, or its launches count
@@ -40,7 +40,8 @@ SIDE, WIDTH, LAYERS = (64, 64, 4) if SMALL else (8192, 4096, 16)
 TOKENS, HIDDEN, FFN = (64, 64, 128) if SMALL else (8192, 4096, 14336)
 GATHERED = 1 << (12 if SMALL else 29)  # elements: 1 GiB
 FREE_SMS = 24  # as many as NCCL's collectives take
-pools: list[Any] = []  # registered with communicators, which outlive the cases
+kept: list[Any] = []  # contexts of streams that outlive the functions
+pools: list[tuple[Any, Any]] = []  # backends, and the pools that are registered with them
 
 
 def random(*shape: int) -> torch.Tensor:
@@ -62,32 +63,45 @@ def checked(run: Run, part: torch.Tensor, whole: Callable[[], torch.Tensor]) -> 
     """Return an all-gather that is verified: each rank contributes its number."""
     part.fill_(dist.get_rank())
 
+    def reset() -> None:
+        whole().fill_(-1)
+        part.fill_(dist.get_rank())  # it may be a part of the result
+
     def verify() -> bool:
         pieces = whole().chunk(dist.get_world_size())
         return all(bool((piece == rank).all()) for rank, piece in enumerate(pieces))
 
-    return Work(run, reset=lambda: whole().fill_(-1), verify=verify, kind="comm")
+    return Work(run, reset=reset, verify=verify, kind="comm")
 
 
-def gather(options: Any = None, pool: Any = None) -> Work:
-    """Return an all-gather of 1 GiB on a stream of its process group, made with these options."""
-    group = dist.new_group(pg_options=options) if options or pool else dist.group.WORLD
+def gather(options: Any = None, symmetric: bool = False, elements: int = GATHERED) -> Work:
+    """Return an all-gather on a stream of its process group, which is made with these options.
+
+    In place: a copy of the rank's own part would take SMs, also beside copy engines.
+    """
+    group = dist.new_group(pg_options=options) if options or symmetric else dist.group.WORLD
     allocated: Any = contextlib.nullcontext()
-    if pool:
+    if symmetric:
         dist.all_reduce(torch.ones(1, device=DEVICE), group=group)  # it needs its communicator
         backend = group._get_backend(DEVICE)
-        pools.append(torch.cuda.MemPool(backend.mem_allocator))
-        allocated = torch.cuda.use_mem_pool(pools[-1])
+        pools.append((backend, torch.cuda.MemPool(backend.mem_allocator)))
+        allocated = torch.cuda.use_mem_pool(pools[-1][1])
     with allocated:
-        part = torch.empty(GATHERED // dist.get_world_size(), device=DEVICE, dtype=DTYPE)
-        whole = torch.empty(GATHERED, device=DEVICE, dtype=DTYPE)
-    if pool:
-        backend.register_mem_pool(pools[-1], symm=True)
+        whole = torch.empty(elements, device=DEVICE, dtype=DTYPE)
+    if symmetric:
+        backend.register_mem_pool(pools[-1][1], symm=True)
+    part = whole.chunk(dist.get_world_size())[dist.get_rank()]
 
     def run() -> None:
         dist.all_gather_into_tensor(whole, part, group=group, async_op=True).wait()
 
     return checked(run, part, lambda: whole)
+
+
+def close() -> None:
+    """Give back what is registered, before the process groups end."""
+    for backend, pool in pools:
+        backend.deregister_mem_pool(pool)
 
 
 def on(stream: torch.cuda.Stream, run: Run) -> Run:
@@ -125,7 +139,7 @@ def options_of(**fields: Any) -> Any:
     return options
 
 
-# ---- a product of 8192³ beside an all-gather of 1 GiB
+# ---- products of 8192³ beside an all-gather of 1 GiB
 
 
 def first_comm() -> Pair:
@@ -135,20 +149,20 @@ def first_comm() -> Pair:
 
 
 def transport_nccl_ce() -> Pair:
-    """One product; the all-gather by NCCL's copy engines."""
+    """One product; the all-gather in place, by NCCL's copy engines."""
     comp = product()
     options = options_of(cta_policy=dist.ProcessGroupNCCL.NCCL_CTA_POLICY_ZERO)
-    return Case(comp, gather()), Case(comp, gather(options, pool=True))
+    return Case(comp, gather()), Case(comp, gather(options, symmetric=True))
 
 
 def transport_nccl_sym() -> Pair:
-    """One product; the all-gather by NCCL's symmetric kernel."""
-    comp = product()
-    return Case(comp, gather()), Case(comp, gather(pool=True))
+    """An all-gather of 4 MiB alone, by NCCL's symmetric kernel."""
+    elements = min(GATHERED, 1 << 21)
+    return Case(gather(elements=elements)), Case(gather(symmetric=True, elements=elements))
 
 
 def transport_copy() -> Pair:
-    """One product; the all-gather by PyTorch's copies between symmetric buffers."""
+    """One product, started after the all-gather, which PyTorch copies between symmetric buffers."""
     import torch.distributed._symmetric_memory as symm_mem
 
     group = dist.group.WORLD.group_name
@@ -162,33 +176,36 @@ def transport_copy() -> Pair:
         results.append(torch.ops._c10d_functional.wait_tensor(whole))
 
     run()
-    comp = product()
-    return Case(comp, gather()), Case(comp, checked(run, part, lambda: results[0]))
+    comp, copied = product(), checked(run, part, lambda: results[0])
+    return Case(comp, gather(), first="comm"), Case(comp, copied, first="comm")
 
 
 def comm_priority() -> Pair:
-    """Four products; the all-gather on a stream of high priority."""
-    comp = product(4)
+    """One product; the all-gather on a stream of high priority."""
+    comp = product()
     options = dist.ProcessGroupNCCL.Options(is_high_priority_stream=True)
     return Case(comp, gather()), Case(comp, gather(options))
 
 
 def comp_priority() -> Pair:
-    """Four products on a stream of high priority, after the all-gather has started."""
+    """Four products on a stream of high priority, started after the all-gather."""
     comp, comm = product(4), gather()
     high = on(torch.cuda.Stream(priority=-1), comp)
     return Case(comp, comm, first="comm"), Case(high, comm, first="comm")
 
 
+def few_ctas(options: Any = None) -> Case:
+    return Case(product(), gather(options, elements=GATHERED // 4), first="comm")
+
+
 def comm_ctas() -> Pair:
-    """Four products; the all-gather with 8 CTAs."""
-    comp = product(4)
-    return Case(comp, gather()), Case(comp, gather(options_of(min_ctas=8, max_ctas=8)))
+    """One product, started after an all-gather of 256 MiB with 8 CTAs."""
+    return few_ctas(), few_ctas(options_of(min_ctas=8, max_ctas=8))
 
 
 def comm_ctas_variables() -> Pair:
     """The same by NCCL_MIN_CTAS=8 NCCL_MAX_CTAS=8."""
-    case = Case(product(4), gather())
+    case = few_ctas()
     return (None, case) if os.environ.get("NCCL_MAX_CTAS") == "8" else (case, None)
 
 
@@ -212,6 +229,7 @@ def comp_sms() -> Pair:
     green = torch.cuda.green_contexts.GreenContext.create(
         num_sms=sms // 8 * 8, device_id=DEVICE.index
     )
+    kept.append(green)
     return Case(comp, comm), Case(on(green.Stream(), comp), comm)
 
 
@@ -297,8 +315,8 @@ def batch() -> Pair:
 
 
 def tie() -> Pair:
-    """16 products of 1024³, each followed by a copy on another stream that waits for an event."""
-    multiply, copied, side = product(side=1024), random(1024, 1024), torch.cuda.Stream()
+    """16 products of 2048³, each followed by a copy on another stream that waits for an event."""
+    multiply, copied, side = product(side=2048), random(1024, 1024), torch.cuda.Stream()
     copy = torch.empty_like(copied)
 
     def run(synchronized: bool) -> None:
@@ -318,12 +336,20 @@ def tie() -> Pair:
 
 
 def memory() -> Pair:
-    """Four products beside a copy of 256 MiB from pinned instead of pageable memory."""
-    comp, target = product(4), torch.empty(1 << 27, device=DEVICE, dtype=DTYPE)
+    """Four products, and on another stream a copy of 256 MiB, from pinned memory."""
+    multiply, side = product(4), torch.cuda.Stream()
+    target = torch.empty(1 << 27, device=DEVICE, dtype=DTYPE)
 
     def case(source: torch.Tensor) -> Case:
-        copy = Work(lambda: target.copy_(source, non_blocking=True), kind="copy")
-        return Case(comp, copy, gated=False)
+        def run() -> None:
+            here = torch.cuda.current_stream()
+            side.wait_stream(here)
+            with torch.cuda.stream(side):
+                target.copy_(source, non_blocking=True)
+            multiply()
+            here.wait_stream(side)
+
+        return Case(run, gated=False)
 
     pageable = torch.zeros(target.shape, dtype=DTYPE)
     return case(pageable), case(pageable.pin_memory())

@@ -97,7 +97,8 @@ def main() -> int:
     os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
     ob.configure(backend=options.backend, budget_ms=options.budget_ms)
     ob.init_torch_distributed()
-    settings = settings_of(importlib.import_module("apply_settings"))
+    module = importlib.import_module("apply_settings")
+    settings = settings_of(module)
     chosen = options.only or [name for name in settings if name not in options.without]
     if unknown := [name for name in chosen if name not in settings]:
         sys.exit(f"measure_apply: {unknown[0]!r} is not one of {', '.join(settings)}")
@@ -108,6 +109,7 @@ def main() -> int:
             if dist.get_backend() == "nccl":
                 torch.cuda.synchronize()
                 torch.cuda.empty_cache()
+    module.close()
     dist.barrier()  # mpirun kills the others if one exits with a status other than 0
     dist.destroy_process_group()
     return 0 if good or int(os.environ["RANK"]) else 1
