@@ -390,25 +390,94 @@ def test_a_delay_is_a_pattern_and_percents(slower: str, capsys: pytest.CaptureFi
     assert f"{slower!r} is not REGEX=PERCENT,..." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["github-perf-gate.yml", "gitlab-perf-gate.yml"])
-def test_the_ready_workflows_call_the_gate_as_it_is(
-    name: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# A repository's bench: its branch measures another time.
+BENCH = """#!/bin/sh
+if [ "$1" = --build-only ]; then
+  mkdir -p "$(dirname "$0")/.venv/bin"
+  exec ln -sf {package} "$(dirname "$0")/.venv/bin/overlapbench"
+fi
+for word; do shift; [ "$word" = --no-install ] || set -- "$@" "$word"; done
+exec {program} "$@" {flags}
+"""
+
+
+@pytest.fixture
+def remote(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bare repository with the branches main, same, and slow, whose bench is slower."""
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "Someone")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "someone@example.org")
+    work, bare, package = (tmp_path / name for name in ("work", "remote.git", "overlapbench"))
+    package.write_text(f'#!/bin/sh\nexec {shlex.join(samples.PROGRAM)} "$@"\n')
+    package.chmod(0o755)
+    git("init", "--quiet", "--initial-branch=main", work)
+    for branch, flags in (("main", ""), ("same", ""), ("slow", f"--slower={NAMES[0]}")):
+        (work / "bench").write_text(BENCH.format(package=package, program=program, flags=flags))
+        (work / "bench").chmod(0o755)
+        (work / "branch").write_text(branch)
+        git("-C", work, "checkout", "--quiet", "-B", branch)
+        git("-C", work, "add", ".")
+        git("-C", work, "commit", "--quiet", "--message", branch)
+    git("clone", "--quiet", "--bare", work, bare)
+    return bare
+
+
+def git(*words: str | Path) -> None:
+    subprocess.run(["git", *words], check=True)
+
+
+def gate_on_github(remote: Path, branch: str, folder: Path) -> tuple[int, Path]:
+    """Run the workflow's steps; return the gate's status, and the folder of its files."""
+    job = yaml.safe_load((REPOSITORY / "docs/ci/github-perf-gate.yml").read_text())["jobs"]["gate"]
+    folders = {"candidate": branch, "base": "main"}
+    status = 0
+    for step in job["steps"]:
+        if "checkout" in step.get("uses", ""):
+            path = step["with"]["path"]
+            git("clone", "--quiet", "--branch", folders[path], remote, folder / path)
+        elif "run" in step:
+            where = folder / step.get("working-directory", ".")
+            done = in_shell(step["run"], where, GITHUB_STEP_SUMMARY=str(folder / "summary"))
+            status = status or done.returncode
+    return status, folder / "candidate"
+
+
+def gate_on_gitlab(remote: Path, branch: str, folder: Path) -> tuple[int, Path]:
+    job = yaml.safe_load((REPOSITORY / "docs/ci/gitlab-perf-gate.yml").read_text())["perf-gate"]
+    assert job["artifacts"]["reports"]["junit"] == "gate.xml"
+    where = folder / "project"
+    if not where.exists():
+        git("clone", "--quiet", "--branch", branch, remote, where)
+    script = "\n".join(job["script"])
+    done = in_shell(script, where, CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main")
+    return done.returncode, where
+
+
+def in_shell(script: str, folder: Path, **more: str) -> "subprocess.CompletedProcess[str]":
+    script = script.replace("'Overlap|Comm'", shlex.quote("n:(16|32)/"))
+    done = subprocess.run(
+        ["bash", "-ec", script], cwd=folder, env=os.environ | more, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    print(done.stdout, done.stderr)  # where the test fails
+    return done
+
+
+@pytest.mark.parametrize("gate", [gate_on_github, gate_on_gitlab])
+@pytest.mark.parametrize(("branch", "status"), [("same", 0), ("slow", 1)])
+def test_the_ready_workflows_gate_a_branch_of_an_example(
+    gate: Callable[[Path, str, Path], tuple[int, Path]],
+    branch: str,
+    status: int,
+    remote: Path,
+    tmp_path: Path,
 ) -> None:
-    document = yaml.safe_load((REPOSITORY / "docs/ci" / name).read_text(encoding="utf-8"))
-    if name.startswith("github"):
-        assert document[True] == "pull_request"  # YAML 1.1 reads "on" as true
-        job = document["jobs"]["gate"]
-        scripts = [step["run"] for step in job["steps"] if "run" in step]
-    else:
-        job = document["perf-gate"]
-        scripts = job["script"]
-        assert job["artifacts"]["reports"]["junit"] == "gate.xml"
-    (script,) = (script for script in scripts if "overlapbench gate" in script)
-    for build in ("../base/bench", "./bench"):
-        script = script.replace(f"{build} ", f"{program} ")
-    script = script.replace(".venv/bin/overlapbench", shlex.join(samples.PROGRAM))
-    script = script.replace("--no-install ", "").replace("'Overlap|Comm'", "n:16/")
-    monkeypatch.chdir(tmp_path)
-    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert {"gate.md", "gate.xml", "results"} <= {path.name for path in tmp_path.iterdir()}
+    found, folder = gate(remote, branch, tmp_path / "runner")
+    assert found == status
+    assert {"gate.md", "gate.xml", "results"} <= {path.name for path in folder.iterdir()}
+    told = (folder / "gate.md").read_text() if gate is gate_on_gitlab else ""
+    told = told or (tmp_path / "runner/summary").read_text()
+    headline = "nothing is worse" if status == 0 else "1 slower of 2 benchmarks"
+    assert told.startswith(f"## overlapbench: {headline}\n")
+    if gate is gate_on_gitlab:  # the next job finds what this one has left
+        assert gate(remote, branch, tmp_path / "runner")[0] == status

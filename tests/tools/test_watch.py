@@ -2,7 +2,7 @@
 
 What measures is a stand-in for pytest, which writes results whose times a variable sets. In one
 test it is pytest with the plugin, on the host backend. What reads the jobs is a stand-in, too: it
-knows the few expressions that they have.
+knows the few expressions that they have. So is the server that keeps the comments.
 """
 
 import json
@@ -20,27 +20,34 @@ import pytest
 import yaml
 
 import samples
+from fake_forge import OWNER, Forge, running
 from overlapbench.installation import MPI_ENVIRONMENT, library_path
 from overlapbench.judge.history import open_history
 
 CI = samples.TOOLS.parent / "docs/ci"
-# By job: the folder of watch.sh, and the command that reports the result.
+# By job: the folder of its scripts.
 JOBS = {
-    "action.yml": (".github/actions/overlap", "gh\npr\ncomment\n7\n"),
-    "gitlab-watch.yml": ("", "curl\n--fail\n"),
-    "buildkite-watch.yml": (".buildkite", "buildkite-agent\nannotate\n"),
+    "action.yml": ".github/actions/overlap",
+    "gitlab-watch.yml": "",
+    "buildkite-watch.yml": ".buildkite",
 }
+COMMENTED = ("action.yml", "gitlab-watch.yml")
 BRANCHES = {"main": "push", "change": "merge_request_event"}
 TIME_MS = "TIME_MS"  # what the stand-in measures
-# JSON that replaces parts of the stand-in's result: of the context, and of a row by its place.
-CONTEXT, ROWS = "CONTEXT", "ROWS"
+# JSON that replaces parts of the stand-in's result: of the context, and of a row by its place; and
+# a file with another result. Its rows may say how much their times vary.
+CONTEXT, ROWS, DOCUMENT = "CONTEXT", "ROWS", "DOCUMENT"
 MEASURES = """#!{python}
-import json, os, sys
+import json, math, os, random, sys
 (out,) = [word.partition("=")[2] for word in sys.argv if word.startswith("--overlapbench-out=")]
 document = json.loads({document!r})
+if "{file}" in os.environ:
+    document = json.load(open(os.environ["{file}"]))
 number = int(os.path.basename(out).removesuffix(".json"))
-for row in document["benchmarks"]:
-    row["real_time"] = float(os.environ["{time}"]) * (1 + 0.001 * number)
+for place, row in enumerate(document["benchmarks"]):
+    noise = random.Random(f"{{number}} {{place}}" + os.environ.get("SEED", ""))
+    spread = math.exp(row.pop("noise", 0) * noise.gauss(0, 1))
+    row["real_time"] *= float(os.environ["{time}"]) * (1 + 0.001 * number) * spread
 document["context"] |= json.loads(os.environ.get("{context}", "{{}}"))
 for place, fields in json.loads(os.environ.get("{rows}", "{{}}")).items():
     document["benchmarks"][int(place)] |= fields
@@ -69,12 +76,15 @@ def test_both(overlap_benchmark):
 """
 # The dashboard takes seconds, so it is drawn where DRAW says so.
 PACKAGE = """#!/bin/sh
-case "$DRAW $1 $2" in " report"*|" history trend") exit ;; esac
+case "$DRAW $1 $2" in
+" report"*|" history trend") exit ;;
+"broken report"*|"broken history trend") exit 2 ;;
+esac
 PYTHONPATH={tools} exec {python} -m overlapbench "$@"
 """
 NOTES = """#!/bin/sh
 printf '%s\\n' "$(basename "$0")" "$@" >notes
-case $0 in *agent) cat >>notes ;; esac
+cat >>notes
 """
 
 
@@ -87,18 +97,20 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package = PACKAGE.format(tools=samples.TOOLS, python=sys.executable)
     texts = {
         "pytest": MEASURES.format(
-            python=sys.executable, document=document, time=TIME_MS, context=CONTEXT, rows=ROWS
+            python=sys.executable, document=document, time=TIME_MS, context=CONTEXT, rows=ROWS,
+            file=DOCUMENT,
         ),
         "overlapbench": package,
-        **dict.fromkeys(("gh", "curl", "buildkite-agent"), NOTES),
-    }
+        "buildkite-agent": NOTES,
+    }  # fmt: skip
     programs.mkdir()
     for name, text in texts.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
-    for folder, _ in JOBS.values():
+    for folder in JOBS.values():
         (example / folder).mkdir(exist_ok=True, parents=True)
-        shutil.copy(CI / "watch.sh", example / folder / "watch.sh")
+        for script in ("watch.sh", "comment.py"):
+            shutil.copy(CI / script, example / folder / script)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(example)
     return example
@@ -123,10 +135,53 @@ def watch(**environment: str) -> "subprocess.CompletedProcess[str]":
 def test_the_first_measurement_becomes_the_baseline(repository: Path) -> None:
     done = watch(KEEP="true", DRAW="true")
     assert done.returncode == 0, done.stderr
-    assert "There is no baseline to compare with yet." in done.stdout
+    told = "## overlap: no baseline\n\nThis measurement is the first baseline.\n"
+    assert (repository / "comparison.md").read_text() == told
     assert len(list((repository / "state/baseline").glob("*.json"))) == 2
     for name in ("state/history.sqlite", "dashboard/index.html", "dashboard/trend.html"):
         assert (repository / name).stat().st_size > 0, name
+
+
+def test_a_lost_baseline_lets_nothing_pass(repository: Path) -> None:
+    """Outside of the default branch: there, the next run makes one."""
+    done = watch(DRAW="true")
+    assert done.returncode == 3, done.stderr
+    assert "There is no baseline to compare with. " in (repository / "comparison.md").read_text()
+    assert not (repository / "state/baseline").exists()
+    assert watch(KEEP="true").returncode == 0
+    assert watch().returncode == 0
+
+
+def rows_of(count: int, noise: float = 0.0) -> list[samples.Json]:
+    """Make rows; the times of every other one vary from run to run."""
+    names = [f"Compute/mine/n:{n}/cache:cold" for n in range(count)]
+    return [samples.row(name, noise=noise * (n % 2)) for n, name in enumerate(names)]
+
+
+@pytest.mark.parametrize(("count", "noise"), [(61, 0.0), (61, 0.08), (200, 0.08)])
+def test_a_healthy_measurement_passes_however_many_rows_it_has(
+    count: int, noise: float, repository: Path
+) -> None:
+    """The trend of more than 60 once ended the job, and of many noisy rows some look slower."""
+    file = samples.write(repository / "rows.json", samples.document(rows_of(count, noise)))
+    given = {DOCUMENT: str(file), "KEEP": "true", "RUNS": "5"}
+    assert watch(**given, SEED="a").returncode == 0
+    done = watch(**given, SEED="b", DRAW="true" if not noise else "")
+    assert done.returncode == 0, done.stdout + done.stderr
+    comparison = (repository / "comparison.md").read_text()
+    assert comparison.startswith("## overlap: nothing is worse\n")
+    assert "**inconclusive**" not in comparison
+    assert noise > 0 or (repository / "dashboard/trend.html").stat().st_size > 0
+
+
+@pytest.mark.parametrize(("time_ms", "status"), [("1", 0), ("1.5", 1)])
+def test_a_dashboard_that_cannot_be_drawn_does_not_decide(
+    time_ms: str, status: int, repository: Path
+) -> None:
+    watch(KEEP="true")
+    done = watch(KEEP="true", DRAW="broken", TIME_MS=time_ms)
+    assert done.returncode == status
+    assert done.stderr.count("watch.sh: the dashboard is incomplete\n") == 2
 
 
 def test_a_regression_is_told_and_does_not_become_the_baseline(repository: Path) -> None:
@@ -275,6 +330,9 @@ def loaded(name: str) -> Any:
     return yaml.safe_load((CI / name).read_text(encoding="utf-8"))
 
 
+VALUES = {"inputs.runs": "3", "github.token": "secret", "github.event.number": "7"}
+
+
 def of_github(branch: str) -> Iterator[str]:
     """Return the action's steps that run on a branch, as scripts with their variables.
 
@@ -283,12 +341,10 @@ def of_github(branch: str) -> Iterator[str]:
     action, pull = loaded("action.yml"), branch != "main"
     keep = keeps(*(("pull_request", "refs/pull/7/merge") if pull else ("push", "refs/heads/main")))
     values = {f"inputs.{name}": entry["default"] for name, entry in action["inputs"].items()} | {
-        "inputs.runs": "3",
         keeping(): str(keep).lower(),
         "steps.branch.outputs.keep": str(keep).lower(),
-        "github.token": "secret",
-        "github.event.number": "7",
     }
+    values |= VALUES
     before = ""
     conditions = {
         "": True,
@@ -379,6 +435,7 @@ def holds(condition: str, variables: Mapping[str, str]) -> bool:
 def of_buildkite(branch: str) -> Iterator[str]:
     (step,) = loaded("buildkite-watch.yml")["steps"]
     given = step["env"] | {"BUILDKITE_BRANCH": branch}
+    given["BUILDKITE_PULL_REQUEST"] = "false" if branch == "main" else "7"
     exports = [f"export {name}={shlex.quote(text)}" for name, text in given.items()]
     yield "\n".join([*exports, step["command"].replace("$$", "$")])
 
@@ -390,49 +447,144 @@ SCRIPTS = {
 }
 
 
-def run_job(name: str, repository: Path, branch: str, time_ms: str) -> tuple[int, str]:
-    """Run a job on a branch; return its status and what it has told, "" where nothing."""
+def run_job(name: str, repository: Path, branch: str, time_ms: str, **more: str) -> tuple[int, str]:
+    """Run a job on a branch; return its status, and what its last steps print."""
     environment = {
         TIME_MS: time_ms,
         "HOME": str(repository),
         "GITHUB_ACTION_PATH": str(repository / ".github/actions/overlap"),
         "GITHUB_STEP_SUMMARY": str(repository / "summary"),
         "GITHUB_OUTPUT": str(repository / "outputs"),
+        "GITHUB_ACTIONS": "true" if name == "action.yml" else "",
         "BUILDKITE_PIPELINE_DEFAULT_BRANCH": "main",
         "BUILDKITE_PIPELINE_SLUG": "example",
-        "CI_PROJECT_ID": "3",
-        "CI_API_V4_URL": "https://example.test/api/v4",
         "GITLAB_TOKEN": "secret",
         "CI_MERGE_REQUEST_IID": "7" if branch != "main" else "",
-    }
-    notes = repository / "notes"
-    notes.unlink(missing_ok=True)
+    } | more
     first, *others = SCRIPTS[name](branch)
     done = bash(first, **environment)
     print(done.stdout, done.stderr)  # where the test fails
+    told = ""
     for script in others:
-        told = bash(script, **environment)
-        assert told.returncode == 0, told.stderr
-    return done.returncode, notes.read_text() if notes.exists() else ""
+        last = bash(script, **environment)
+        assert last.returncode == 0, last.stderr
+        told += last.stdout
+    return done.returncode, told
+
+
+@pytest.fixture
+def forge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Forge]:
+    with running() as forge:
+        for name, value in forge.variables().items():
+            monkeypatch.setenv(name, value)
+        yield forge
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_the_ready_jobs_measure_compare_and_tell(name: str, repository: Path) -> None:
-    status, _ = run_job(name, repository, "main", "1")
-    assert status == 0
+def test_the_ready_jobs_measure_compare_and_tell(name: str, repository: Path, forge: Forge) -> None:
+    assert run_job(name, repository, "change", "1")[0] == 3  # without a baseline
+    assert not [*repository.rglob("baseline")]
+    assert run_job(name, repository, "main", "1")[0] == 0
     (baseline,) = repository.rglob("baseline")
     before = {path: path.read_bytes() for path in baseline.parent.rglob("*.*")}
     assert baseline.parent / "history.sqlite" in before
 
-    status, told = run_job(name, repository, "change", "1.5")
-    assert status == 1
-    assert told.startswith(JOBS[name][1])
-    assert "comparison.md" in told or "**slower**" in told
-    assert (repository / "comparison.md").read_text().count("**slower**") == 2
+    assert run_job(name, repository, "change", "1.5")[0] == 1
+    comparison = (repository / "comparison.md").read_text()
+    assert comparison.startswith("## overlap: 2 slower of 2 benchmarks\n")
     assert {path: path.read_bytes() for path in baseline.parent.rglob("*.*")} == before
+    if name in COMMENTED:
+        assert [body.partition("\n")[2] for body in forge.mine()] == [comparison]
+    else:
+        told = (repository / "notes").read_text()
+        wanted = "buildkite-agent\nannotate\n--context\noverlap\n--style\nerror\n"
+        assert told == wanted + comparison
 
-    (repository / "comparison.md").unlink()
-    assert run_job(name, repository, "change", "0") == (2, "")
+    assert run_job(name, repository, "change", "0")[0] == 2
+    told = (repository / "comparison.md").read_text()
+    assert told.startswith("## overlap: not measured\n")
+    assert name not in COMMENTED or forge.mine()[0].endswith(told)  # not the comparison before
+
+
+@pytest.mark.parametrize("name", COMMENTED)
+def test_later_runs_update_their_own_comment_alone(
+    name: str, repository: Path, forge: Forge
+) -> None:
+    run_job(name, repository, "main", "1")
+    marker = "<!-- overlapbench: overlap -->\n"
+    others = [forge.say(f"comment {number}", author=1) for number in range(150)]
+    others += [forge.say(f"{marker}someone repeats the marker", author=1)]
+    others += [forge.say("another workflow of the same bot", author=OWNER)]
+    others += [forge.say("<!-- overlapbench: nightly -->\nanother job", author=OWNER)]
+    before = [dict(one) for one in others]
+    for time_ms in ("1.5", "1.01"):
+        run_job(name, repository, "change", time_ms)
+        assert others == before
+        (mine,) = (one["body"] for one in forge.comments[len(others) :])
+        assert mine == marker + (repository / "comparison.md").read_text()
+    assert mine.startswith(f"{marker}## overlap: nothing is worse\n")
+
+
+@pytest.mark.parametrize("name", COMMENTED)
+@pytest.mark.parametrize("token", ["", "read-only", "secret"])
+def test_a_fork_gets_the_result_without_a_comment(
+    name: str, token: str, repository: Path, forge: Forge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its token is missing, unknown, or may only read."""
+    run_job(name, repository, "main", "1")
+    forge.status = 403
+    monkeypatch.setitem(VALUES, "github.token", token)
+    status, told = run_job(name, repository, "change", "1.5", GITLAB_TOKEN=token)
+    assert status == 1
+    assert "comment.py: no comment: " in told
+    assert told.endswith("; a job of a fork may not write one\n")
+    assert forge.comments == []
+    if name == "action.yml":
+        assert "## overlap: 2 slower of 2 benchmarks\n" in (repository / "summary").read_text()
+
+
+def test_a_comment_is_cut_to_what_it_holds_and_a_failure_is_told(
+    repository: Path, forge: Forge
+) -> None:
+    given = {"GITHUB_ACTIONS": "true", "NUMBER": "7", "GH_TOKEN": "secret"}
+    (repository / "long.md").write_text("a line of text\n" * 10_000)
+    script = CI / "comment.py"
+    assert bash(f"{script} long.md", **given).returncode == 0
+    (mine,) = forge.mine()
+    assert 59_900 < len(mine) < 65_536
+    assert mine.endswith(
+        "a line of text\n\nToo long for a comment: the job's artifact has the rest.\n"
+    )
+    forge.status = 500
+    done = bash(f"{script} long.md", **given)
+    assert done.returncode == 1
+    assert done.stderr.startswith("comment.py: no comment: HTTPError: ")
+    done = bash(f"{script} long.md", **given, GITHUB_GRAPHQL_URL="http://127.0.0.1:1/graphql")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert bash(f"{script}", **given).stderr == "usage: comment.py FILE.md\n"
+
+
+PAIR = "AllReduce+CublasGemm/bytes:1073741824/n:8192"
+
+
+def test_a_comment_has_title_commits_machine_and_findings(repository: Path) -> None:
+    ends = {"time_low_ms": 0.999, "time_high_ms": 1.001, "real_time": 1.0}
+    rows = [
+        samples.overlap(PAIR, 1 / 0.9, 1.3, 0.5, **{key: 1.4 * x for key, x in ends.items()}),
+        samples.overlap(f"{PAIR}/first:comm", 1 / 0.9, 0.9, 0.5, **ends),
+    ]
+    file = samples.write(repository.parent / "pair.json", samples.document(rows))
+    first = commit("watch.sh")
+    given = {DOCUMENT: str(file), "RUNS": "5"}
+    assert watch(KEEP="true", **given).returncode == 0
+    second = commit("comment.py")
+    assert watch(**given).returncode == 0
+    title, _, commits, machine, *rest = (repository / "comparison.md").read_text().splitlines()
+    assert title == "## overlap: nothing is worse"
+    assert commits == f"- commit {second}, against {first}"
+    assert machine == "- on 2 × NVIDIA H200, node1"
+    assert rest[0] == "- 2 benchmarks: 2 same"
+    assert any(line.startswith("    ") and "saves" in line for line in rest)
 
 
 @pytest.fixture
@@ -453,21 +605,20 @@ def measuring(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return repository
 
 
-def test_a_kernel_that_got_slower_is_told_by_the_real_plugin(measuring: Path) -> None:
+def test_a_kernel_that_got_slower_is_told_by_the_real_plugin(measuring: Path, forge: Forge) -> None:
     base = commit("tests")
-    assert run_job("action.yml", measuring, "main", "") == (0, "")
+    assert run_job("action.yml", measuring, "main", "")[0] == 0
     tests = measuring / "tests/performance/test_overlap.py"
     # So much that it is seen on a busy machine, where runs differ by half.
     tests.write_text(TESTS.replace("alone(sleep(2)", "alone(sleep(50)"))
     commit("tests")
-    status, told = run_job("action.yml", measuring, "change", "")
-    assert status == 1
-    assert "--body-file\ncomparison.md\n" in told
+    assert run_job("action.yml", measuring, "change", "")[0] == 1
     comparison = (measuring / "comparison.md").read_text()
     assert "\n- 2 benchmarks: 1 slower, " in f"\n{comparison}"
     row = "Compute/TheKernel/test:tests.performance.test_overlap.test_the_kernel/n:1/"
     assert f"| **slower** | {row}" in comparison.replace("\\_", "_")  # as Markdown has it
     assert (measuring / "summary").read_text().endswith(comparison)
+    assert forge.mine()[0].endswith(comparison)
     assert revisions(measuring / "state") == [base] * 3  # runs
 
 
@@ -492,9 +643,48 @@ def test_a_merge_request_does_not_replace_the_page(repository: Path) -> None:
 def test_the_workflow_uses_the_action(repository: Path) -> None:
     workflow, action = loaded("github-watch.yml"), loaded("action.yml")
     _, step = workflow["jobs"]["overlap"]["steps"]
-    assert repository / step["uses"] == repository / JOBS["action.yml"][0]
+    assert repository / step["uses"] == repository / JOBS["action.yml"]
     assert step["with"].keys() <= action["inputs"].keys()
     saved = [step for step in action["runs"]["steps"] if "cache/save" in step.get("uses", "")]
     assert [step["if"] for step in saved] == ["always() && steps.branch.outputs.keep == 'true'"]
     (measure,) = [step for step in action["runs"]["steps"] if step.get("env", {}).get("RUNS")]
     assert measure["env"]["KEEP"] == "${{ steps.branch.outputs.keep }}"
+
+
+WORKFLOWS = ("github-watch.yml", "github-perf-gate.yml")
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_run_cancels_older_runs_of_its_pull_request_alone(name: str) -> None:
+    """Of a group, GitHub keeps one run waiting and cancels the others, whoever's they are."""
+    group = loaded(name)["concurrency"]["group"]
+    assert "${{ github.event.pull_request.number" in group
+    if "push" in loaded(name)[True]:  # YAML 1.1 reads "on" as true
+        assert "|| github.run_id" in group
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_has_only_the_rights_that_it_needs(name: str) -> None:
+    assert loaded(name)["permissions"] == {}
+    (job,) = loaded(name)["jobs"].values()
+    written = [right for right, level in job["permissions"].items() if level == "write"]
+    assert written == ["pull-requests"] * (name == "github-watch.yml")
+
+
+def test_zizmor_finds_nothing_in_what_github_runs(tmp_path: Path) -> None:
+    zizmor = Path(sys.executable).with_name("zizmor")
+    if not zizmor.exists():
+        pytest.skip("tools/requirements-dev.txt pins zizmor, which is not installed")
+    action, workflows = tmp_path / JOBS["action.yml"], tmp_path / ".github/workflows"
+    for folder, names in ((action, ["action.yml"]), (workflows, WORKFLOWS)):
+        folder.mkdir(parents=True)
+        for name in names:
+            shutil.copy(CI / name, folder / name)
+    done = subprocess.run(
+        [zizmor, "--offline", "--no-progress", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No findings to report" in done.stdout + done.stderr
