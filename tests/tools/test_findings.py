@@ -305,7 +305,9 @@ def test_the_command_prints_text_or_json(
     file = tmp_path / "result.json"
     file.write_text(json.dumps(samples.document(rows)))
     assert command_line.main([str(file)]) == 0
-    assert capsys.readouterr().out.startswith("Findings\n 1. AllReduce beside CublasGemm, 1 GiB")
+    assert capsys.readouterr().out.startswith(
+        "Findings (2 ranks, NVIDIA H200)\n 1. AllReduce beside CublasGemm, 1 GiB"
+    )
     assert command_line.main([str(file), "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)
     assert (one["rule"], one["saves"]["at_most"]) == ("copy engines", False)

@@ -42,6 +42,7 @@ class Finding:
     row: str = ""  # the name of the row, or the file of the trace
     file: str = ""
     ways: Sequence[str] = ()  # how it is done today: "PyTorch: ..."
+    machine: str = ""  # for which it holds: "2 ranks, NVIDIA H200"
 
     def to_dict(self) -> dict[str, Any]:
         saving = self.saving
@@ -59,6 +60,7 @@ class Finding:
             },
             "row": self.row,
             "file": self.file,
+            "machine": self.machine,
         }
 
 
@@ -74,12 +76,16 @@ class _Wrapper(textwrap.TextWrapper):
 def text_of(findings: Sequence[Finding], width: int = 100, *, whole: bool = False) -> str:
     """Write findings as a numbered list, with the first way to make a change, or with all.
 
-    "" without any. Names are broken after a slash.
+    "" without any. Names are broken after a slash. With another number of ranks, other findings may
+    hold, so the machine stands above them, or beside each if they differ.
     """
-    lines = ["Findings"] if findings else []
+    machines = sorted({one.machine for one in findings})
+    head = "Findings" + (f" ({machines[0]})" if len(machines) == 1 and machines[0] else "")
+    lines = [head] if findings else []
     for number, one in enumerate(findings, 1):
         lines += _folded(f"{number:>2}. ", one.sentence, width)
-        why = ": ".join(filter(None, (one.row, one.reason)))
+        machine = one.machine if len(machines) > 1 else ""
+        why = ": ".join(filter(None, (machine, one.row, one.reason)))
         lines += _folded("    why  ", why, width)
         lines += _folded("    do   ", one.action, width)
         for way in one.ways if whole else one.ways[:1]:

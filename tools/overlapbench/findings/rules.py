@@ -8,7 +8,7 @@ which a faster one was measured has no finding of what it could save at most.
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -98,7 +98,15 @@ def find(results: Sequence[Result]) -> list[Finding]:
         for rule in LIMITS
         for within in [cuda if rule.backend else rows]
     ]
-    return largest(one for cases in (*changes, *limits) for one in _strongest(cases))
+    names = {one.label: _machine_in_words(one) for one in results}
+    found = (one for cases in (*changes, *limits) for one in _strongest(cases))
+    return [replace(one, machine=names.get(one.file, "")) for one in largest(found)]
+
+
+def _machine_in_words(result: Result) -> str:
+    ranks = result.context.get("ranks", "")
+    device = result.context.get("device", result.backend)
+    return f"{ranks} rank{'s' * (str(ranks) != '1')}, {device}" if ranks else ""
 
 
 def _strongest(cases: Sequence[Case]) -> Iterator[Finding]:
