@@ -1,6 +1,7 @@
 #include "comm/peer_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace overlapbench {
 namespace {
@@ -20,23 +21,18 @@ Range PartOf(const Range& range, long word, long index, long count) {
           range.first + words * (index + 1) / count * word};
 }
 
-// A chain is the shorter the shorter its pieces, since each rank after the first link waits for one
-// more. Every second piece is in the other lane (comm/cuda/peer_copies.cc). A piece's meeting and
-// the start of its copy take 18 us on four H200 and cost nothing if the other lane copies
-// meanwhile. Lanes that share the link end their pieces together, unless the first piece is short:
-// half of a piece takes as long as that, 7 MiB. There are few pieces, since each takes entries of a
-// stream's queue.
-std::vector<Range> EqualPieces(const Range& all, const PeerProblem& problem) {
-  constexpr long kHalfBytes = 7L << 20;
-  constexpr long kMostPieces = 64;
-  const long bytes = all.end / problem.word * kPlanWordBytes;
-  const long count = std::clamp((bytes + kHalfBytes) / (2 * kHalfBytes), 1L, kMostPieces);
+// A chain of so many phases takes phases - 1 pieces longer than one copy of everything. Each piece
+// costs the start of its copy and a word to the next rank, 5 us, in which an engine copies 2 MiB.
+// The sum of both is least where they are equal.
+std::vector<Range> EqualPieces(const Range& all, const PeerProblem& problem, int phases) {
+  constexpr double kStartBytes = 2 << 20;
+  constexpr double kMostPieces = 64;
+  const long words = all.end / problem.word;
+  const auto bytes = static_cast<double>(words * kPlanWordBytes);
+  const auto count = static_cast<long>(
+      std::clamp(std::sqrt((phases - 1) * bytes / kStartBytes), 1.0, kMostPieces));
   std::vector<Range> pieces;
-  const long halves = 2 * count - 1;
-  for (long end = 1; end <= halves; end += 2) {
-    const Range half = PartOf(all, problem.word, end - 1, halves);
-    pieces.push_back({pieces.empty() ? 0 : pieces.back().end, half.end});
-  }
+  for (long i = 0; i < count; ++i) pieces.push_back(PartOf(all, problem.word, i, count));
   return pieces;
 }
 
@@ -389,7 +385,8 @@ std::vector<MovePhase> InSteps(const std::vector<MovePhase>& phases,
 std::vector<Range> PiecesByCopy(const PeerProblem& problem, int phases) {
   const Range all{0, MoveCount(problem, Direction::kStore)};
   if (phases == 1) return {all};
-  return Adds(problem.operation) ? ShrinkingPieces(all, problem) : EqualPieces(all, problem);
+  return Adds(problem.operation) ? ShrinkingPieces(all, problem)
+                                 : EqualPieces(all, problem, phases);
 }
 
 std::vector<MovePhase> MovesToPeers(std::vector<MovePhase> phases, int rank) {

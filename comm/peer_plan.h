@@ -38,7 +38,6 @@
 // Thakur et al., Optimization of collective communication operations in MPICH, 2005).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -123,11 +122,11 @@ long MoveCount(const PeerProblem& problem, Direction direction);
 // Elements of the scratch buffer that the plan needs.
 long ScratchCount(const PeerProblem& problem, Direction direction);
 
-// The largest message from one rank to another that is sent as mail; tuned for two ranks. A
-// broadcast has one sender, which may use the slots of several ranks.
+// The largest message from one rank to another that is sent as mail; tuned for two ranks. That of a
+// broadcast, whose only sender has the slots of two, may be twice as large.
 constexpr long kMostMailBytes = 128L << 10;
-constexpr long MostMailBytes(Operation operation, int ranks) {
-  return operation == Operation::kBroadcast ? std::min(ranks, 4) * kMostMailBytes : kMostMailBytes;
+constexpr long MostMailBytes(Operation operation) {
+  return operation == Operation::kBroadcast ? 2 * kMostMailBytes : kMostMailBytes;
 }
 
 }  // namespace overlapbench

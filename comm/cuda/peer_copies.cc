@@ -6,9 +6,8 @@
 // A plan of several phases is carried out in pieces (comm/peer_plan.h): while the engines copy one
 // piece, a kernel adds all arrivals of the one before. All ranks meet before each step, though not
 // every step needs it. An engine copies to one peer after the other, and ranks that drifted apart
-// would send to one peer at the same time and to another not at all. A plan without sums, which is
-// a broadcast's chain, runs in two lanes, each a stream with every second piece and meetings of its
-// own: while one lane meets, the other copies.
+// would send to one peer at the same time and to another not at all. In a broadcast's chain, whose
+// ranks each send to one other, a rank waits for its piece only: meetings took 12 us each.
 //
 // A graph repeats what was recorded, numbers too. In a recorded collective, ranks therefore clear
 // the words that they have waited for (StreamSignals::MeetInGraph).
@@ -31,15 +30,15 @@
 namespace overlapbench {
 namespace {
 
-constexpr std::size_t kLanes = 2;
-
-// Signals between the streams of different ranks. Each has a channel: one for each lane of
-// collectives, two for sends, and three for each lane of collectives in graphs.
+// Signals between the streams of different ranks. Each has a channel: one for collectives, one for
+// chains, two for sends, and three for collectives in graphs.
 class StreamSignals {
  public:
-  static constexpr std::size_t kMayWrite = kLanes;
-  static constexpr std::size_t kHasWritten = kLanes + 1;
-  static constexpr std::size_t kInGraph = kLanes + 2;
+  static constexpr std::size_t kMeets = 0;
+  static constexpr std::size_t kHasForwarded = 1;
+  static constexpr std::size_t kMayWrite = 2;
+  static constexpr std::size_t kHasWritten = 3;
+  static constexpr std::size_t kInGraph = 4;
 
   StreamSignals(const PeerBoard& board, int rank, int ranks)
       : board_(board),
@@ -80,23 +79,22 @@ class StreamSignals {
                                  static_cast<unsigned>(operations.size()), operations.data(), 0),
         "cuStreamBatchMemOp");
   }
-  // The streams of all ranks meet that carry out this lane.
-  void Meet(Stream& stream, std::size_t lane) {
-    const std::uint32_t number = ++meetings_.at(lane);
+  // The streams of all ranks meet.
+  void Meet(Stream& stream) {
+    ++meetings_;
     std::vector<Operation> operations;
     for (int peer = 0; peer < ranks_; ++peer)
-      if (peer != rank_) operations.push_back(Give(peer, lane, number));
+      if (peer != rank_) operations.push_back(Give(peer, kMeets, meetings_));
     for (int peer = 0; peer < ranks_; ++peer)
-      if (peer != rank_) operations.push_back(Await(peer, lane, number));
+      if (peer != rank_) operations.push_back(Await(peer, kMeets, meetings_));
     Enqueue(stream, std::move(operations));
   }
   // The same in a graph: before step `step` of a call, or at its end. A peer may give a word again
   // once this rank has cleared it, which the next meeting shows if it is by another word. So steps
   // take turns with two words, and the end of each call has a third.
   static constexpr int kEnd = -1;
-  void MeetInGraph(Stream& stream, std::size_t lane, int step) const {
-    constexpr std::size_t kWords = 3;
-    const std::size_t channel = kInGraph + kWords * lane + (step == kEnd ? 2 : step % 2);
+  void MeetInGraph(Stream& stream, int step) const {
+    const std::size_t channel = kInGraph + (step == kEnd ? 2 : step % 2);
     std::vector<Operation> gives;
     std::vector<Operation> awaits;
     std::vector<Operation> clears;
@@ -116,7 +114,7 @@ class StreamSignals {
   int rank_;
   int ranks_;
   PFN_cuStreamBatchMemOp_v11070 batch_memory_operations_;
-  std::array<std::uint32_t, kLanes> meetings_{};  // so far, by lane
+  std::uint32_t meetings_ = 0;
 };
 
 // Whether what `enqueue` enqueues finishes on all ranks while the SMs of all GPUs are held. Called
@@ -163,7 +161,7 @@ class CopyEngines : public PeerCommunicator {
     const auto enqueue = [&](Stream& stream) {
       if (call.count == 0) return;
       if (IsPointToPoint(call.operation)) return Enqueue(stream, call);
-      ExecuteSteps(stream, 0, WithAddresses(call, MovesToPeers(PhasesOf(call), rank())));
+      ExecuteSteps(stream, WithAddresses(call, MovesToPeers(PhasesOf(call), rank())));
     };
     if (TakesNoSms(machine().device, machine().ranks, enqueue)) return proven;
     return {{},
@@ -178,19 +176,10 @@ class CopyEngines : public PeerCommunicator {
   void Execute(Stream& stream, const CollectiveCall& call) override {
     const std::vector<MovePhase> phases = PhasesOf(call);
     const auto pieces = PiecesByCopy(ProblemOf(call), static_cast<int>(phases.size()));
-    const auto steps = [&](const std::vector<Range>& some) {
-      return WithAddresses(call, InSteps(phases, some));
-    };
-    if (Adds(call.operation) || pieces.size() == 1) return ExecuteSteps(stream, 0, steps(pieces));
-    std::array<std::vector<Range>, kLanes> lanes;
-    for (std::size_t i = 0; i < pieces.size(); ++i) lanes.at(i % kLanes).push_back(pieces[i]);
-    Side& second = SidesOf(stream).onward;
-    stream.Record(*second.done);
-    second.stream->Wait(*second.done);
-    ExecuteSteps(stream, 0, steps(lanes[0]));
-    ExecuteSteps(*second.stream, 1, steps(lanes[1]));
-    second.stream->Record(*second.done);
-    stream.Wait(*second.done);
+    const AddressedPlan steps = WithAddresses(call, InSteps(phases, pieces));
+    const bool is_chain = !Adds(call.operation) && phases.size() > 1;
+    if (!is_chain || IsRecorded(stream)) return ExecuteSteps(stream, steps);
+    ExecuteChain(stream, steps, static_cast<std::uint32_t>(pieces.size()), ProblemOf(call).root);
   }
 
  private:
@@ -217,8 +206,7 @@ class CopyEngines : public PeerCommunicator {
 
   // The call's stream meets the other ranks and copies to them by copy engine. Meanwhile `here`
   // adds and copies within this GPU, which takes SMs. With two ranks, no copies compete for a link,
-  // so `onward` copies sums to the peer while the next piece is on its way. Plans without sums have
-  // their second lane there.
+  // so `onward` copies sums to the peer while the next piece is on its way.
   struct Side {
     std::unique_ptr<Stream> stream;
     std::unique_ptr<Event> done;
@@ -243,24 +231,53 @@ class CopyEngines : public PeerCommunicator {
     return found->second;
   }
 
-  void ExecuteSteps(Stream& stream, std::size_t lane, const AddressedPlan& plan) {
+  void ExecuteSteps(Stream& stream, const AddressedPlan& plan) {
     Sides& sides = SidesOf(stream);
     const auto meet = [&, recorded = IsRecorded(stream)](int step) {
       if (recorded)
-        signals_.MeetInGraph(stream, lane, step);
+        signals_.MeetInGraph(stream, step);
       else
-        signals_.Meet(stream, lane);
+        signals_.Meet(stream);
     };
     for (int step = 0; step < std::ssize(plan.phases); ++step) {
       meet(step);
       EnqueueStep(stream, sides, plan.phases[step], plan.element);
     }
+    Join(stream, sides);
+    meet(StreamSignals::kEnd);
+  }
+
+  // Each piece waits for the rank before to have sent it, and for nothing else. The last rank sends
+  // nothing: the final meeting shows that it has received everything. All ranks count all pieces.
+  void ExecuteChain(Stream& stream, const AddressedPlan& plan, std::uint32_t pieces, int root) {
+    const int before = (rank() + size() - 1) % size();
+    const int after = (rank() + 1) % size();
+    Sides& sides = SidesOf(stream);
+    signals_.Meet(stream);
+    std::vector<StreamSignals::Operation> signals;
+    std::uint32_t number = forwarded_;
+    for (const auto& step : plan.phases) {
+      if (step.empty()) continue;
+      ++number;
+      if (rank() != root)
+        signals.push_back(signals_.Await(before, StreamSignals::kHasForwarded, number));
+      signals_.Enqueue(stream, std::exchange(signals, {}));
+      EnqueueStep(stream, sides, step, plan.element);
+      signals = {signals_.Give(after, StreamSignals::kHasForwarded, number)};
+    }
+    signals_.Enqueue(stream, std::move(signals));
+    forwarded_ += pieces;
+    Join(stream, sides);
+    signals_.Meet(stream);
+  }
+
+  // `stream` waits for what the sides do.
+  static void Join(Stream& stream, Sides& sides) {
     for (Side* side : {&sides.here, &sides.onward}) {
       if (!std::exchange(side->is_used, false)) continue;
       side->stream->Record(*side->done);
       stream.Wait(*side->done);
     }
-    meet(StreamSignals::kEnd);
   }
 
   void EnqueueStep(Stream& stream, Sides& sides, const std::vector<AddressedMove>& moves,
@@ -310,6 +327,7 @@ class CopyEngines : public PeerCommunicator {
   int sms_;
   StreamSignals signals_;
   std::map<int, Sides> sides_;                    // by priority
+  std::uint32_t forwarded_ = 0;                   // pieces of chains so far, on any rank
   std::array<std::uint32_t, kMostPeers> sent_{};  // so far, by peer
   std::array<std::uint32_t, kMostPeers> received_{};
 };
