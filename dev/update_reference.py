@@ -131,9 +131,8 @@ def _anchor(title: str) -> str:
 
 def _section(module: Module) -> str:
     source = (PACKAGE / module.files[0]).read_text(encoding="utf-8")
-    parts = [f"## {module.title}\n", _summary(ast.parse(source))]
-    for node in definitions(module):
-        parts += [f"### {module.prefix}{node.name}\n", *_described(node, module.prefix)]
+    entries = (line for node in definitions(module) for line in _described(node, module.prefix))
+    parts = (f"## {module.title}\n", f"{_summary(ast.parse(source))}\n", *entries, "")
     return "\n".join(parts)
 
 
@@ -146,19 +145,17 @@ def members(node: Definition) -> Iterator[ast.FunctionDef]:
 
 
 def _described(node: Definition, prefix: str) -> Iterator[str]:
-    if signature := _signature(node, prefix):
-        yield f"`{signature}`\n"
-    yield _summary(node)
-    values = [f"- `{one.name}`: {_summary(one).strip()}" for one in members(node)]
-    values += [line for line in map(_value, node.body) if line]
-    if isinstance(node, ast.ClassDef) and values:
-        yield "\n".join(values) + "\n"
+    yield f"- `{_signature(node, prefix)}`: {_summary(node)}"
+    for one in members(node):
+        yield f"  - `{one.name}`: {_summary(one)}"
+    if isinstance(node, ast.ClassDef):
+        yield from (f"  {line}" for line in map(_value, node.body) if line)
 
 
 def _summary(node: Definition | ast.Module) -> str:
     """Return the first paragraph of a docstring, with linked documents."""
     text = (ast.get_docstring(node) or "").split("\n\n")[0]
-    return _DOCUMENT.sub(r"[\1](\1)", " ".join(text.split())) + "\n"
+    return _DOCUMENT.sub(r"[\1](\1)", " ".join(text.split()))
 
 
 def _value(node: ast.stmt) -> str:
@@ -173,10 +170,10 @@ def _value(node: ast.stmt) -> str:
 
 
 def _signature(node: Definition, prefix: str) -> str:
-    """Return how it is called, with its parameters' names; of a class without fields nothing."""
+    """Return how it is called, with its parameters' names; a class without fields is its name."""
     if isinstance(node, ast.ClassDef):
         fields = [ast.unparse(part.target) for part in node.body if isinstance(part, ast.AnnAssign)]
-        return f"{prefix}{node.name}({', '.join(fields)})" if fields else ""
+        return f"{prefix}{node.name}({', '.join(fields)})" if fields else f"{prefix}{node.name}"
     if "pytest.fixture" in {ast.unparse(one) for one in node.decorator_list}:
         return f"{prefix}{node.name}: {_type(node.returns)}"
     names = ", ".join(_parameters(node.args))

@@ -72,12 +72,9 @@ def _hidden() -> None: ...
         "\n- [It's made](#its-made)",
         "## It's made",
         "What it is ([method.md](method.md)).",
-        "### m.up",
-        "`m.up(x, *rest, y) -> float`",
-        "Go up, or down.",
-        "### m.Lift",
-        "It moves ([method.md](method.md)).",
-        "- `go`: Go.\n",
+        "- `m.up(x, *rest, y) -> float`: Go up, or down.\n"
+        "- `m.Lift`: It moves ([method.md](method.md)).\n"
+        "  - `go`: Go.\n",
     ]
 
 
