@@ -66,7 +66,10 @@ std::vector<Counter> EnergyCounters() {
       {"serial_energy_J", "J", kLower, Range::kPositive, "energy one by one",
        "energy_J of the sequential run; in Overlap, of C + M"},
       {"energy_saved", "", kHigher, Range::kSigned, "energy saved",
-       "(serial_energy_J - energy_J) / serial_energy_J"},
+       "1 - energy_J / serial_energy_J"},
+      {"time_saved", "", kHigher, Range::kSigned, "time saved",
+       "the same of the time of these repetitions: 1 - energy_run_ms / that of the sequential run; "
+       "in Overlap, of C + M"},
       {"energy_per_token_J", "J", kLower, Range::kPositive, "energy per token",
        "energy_J / tokens of all ranks, in steps that have tokens"},
       {"energy_time_Js", "J s", kLower, Range::kPositive, "energy x time",

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -24,9 +27,14 @@ using std::chrono_literals::operator""ms;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kIdle_W = 80;
+constexpr double kComp_J = 0.44;
+constexpr double kComm_J = 0.28;
 constexpr auto kTick = 10ms;
 
-// Counts the power that the test's works add to that of an idle device, up to its last tick.
+// A tick may be seen some milliseconds late.
+constexpr double kShare = 0.05;
+
+// Counts an idle device's power, and what the test's works add, up to its last tick.
 class KnownCounter : public EnergyCounter {
  public:
   [[nodiscard]] double Read_J() override {
@@ -38,16 +46,17 @@ class KnownCounter : public EnergyCounter {
   [[nodiscard]] std::string name() const override { return "known"; }
   [[nodiscard]] bool is_of_machine() const override { return of_machine; }
 
-  void Add(double watts) {
+  void Add(double joules) {
     const std::lock_guard lock(mutex_);
     AdvanceTo(Clock::now());
-    watts_ += watts;
+    total_ += joules;
   }
   void Reset() {
     const std::lock_guard lock(mutex_);
     shown_ = total_ = 0;
   }
 
+  double idle_W = kIdle_W;
   bool of_machine = false;
   std::string fault;
 
@@ -60,14 +69,13 @@ class KnownCounter : public EnergyCounter {
     Count(now);
   }
   void Count(Clock::time_point until) {
-    total_ += watts_ * std::chrono::duration<double>(until - counted_).count();
+    total_ += idle_W * std::chrono::duration<double>(until - counted_).count();
     counted_ = until;
   }
 
   std::mutex mutex_;
   Clock::time_point tick_ = Clock::now();
   Clock::time_point counted_ = tick_;
-  double watts_ = kIdle_W;
   double total_ = 1000;  // joules, as the next
   double shown_ = 1000;
 };
@@ -81,31 +89,28 @@ class MeteredDevice : public ForwardingDevice {
 
 class EnergyTest : public testing::Test {
  protected:
-  // A work that takes `length`, in which it adds `watts`.
-  Work WorkOf(const std::string& name, WorkClass work_class, Behaviour& behaviour, double watts,
+  // A work that takes `length` or, on a busy machine, longer, and in any case `joules`.
+  Work WorkOf(const std::string& name, WorkClass work_class, Behaviour& behaviour, double joules,
               std::chrono::milliseconds length) {
-    behaviour.enqueue = [this, watts, length](Stream& stream) {
+    behaviour.enqueue = [this, joules, length](Stream& stream) {
       stream.EnqueueTask(
-          [this, watts, length] {
-            const auto end = Clock::now() + length;
-            device_.counter->Add(watts);
-            std::this_thread::sleep_until(end);
-            device_.counter->Add(-watts);
+          [this, joules, length] {
+            std::this_thread::sleep_for(length);
+            device_.counter->Add(joules);
           },
           ActivityKind::kKernel);
     };
     return FakeWork(name, work_class, behaviour);
   }
-  // A computation of 300 W for 10 ms, and a communication of 150 W for 20 ms.
   std::vector<overlapbench::Run> Pair() {
-    const Work comp = WorkOf("comp", WorkClass::kCompute, comp_, 300 - kIdle_W, 10ms);
-    const Work comm = WorkOf("comm", WorkClass::kComm, comm_, 150 - kIdle_W, 20ms);
+    const Work comp = WorkOf("comp", WorkClass::kCompute, comp_, kComp_J, 2ms);
+    const Work comm = WorkOf("comm", WorkClass::kComm, comm_, kComm_J, 4ms);
     overlapbench::Run both{.name = "overlap"};
     both.schedule.Add(both.schedule.AddLane({"COMM"}), comm);
     both.schedule.Add(both.schedule.AddLane({"COMP"}), comp);
     return {SoloRun(comp), SoloRun(comm), both};
   }
-  Counters Measured(EnergyOf of = EnergyOf::kAllRuns, double tokens = 0) {
+  RowEnergy Measured(EnergyOf of) {
     const std::vector<Axis> axes = {
         ChoiceAxis("cache", "", {"cold", "warm"}, "warm"),
         ChoiceAxis("cadence", "", {"isolated", "streaming"}, "isolated")};
@@ -114,14 +119,32 @@ class EnergyTest : public testing::Test {
                                              .runs = [this](const Settings&) { return Pair(); },
                                              .report = {}});
     session.SetUp(true);
-    Counters counters;
-    ReportEnergy(MeasureEnergy(session, {.of = of, .period_ms = 10, .window = 300ms, .rounds = 2}),
-                 tokens, counters);
-    return counters;
+    return MeasureEnergy(session, {.of = of, .period_ms = 10, .window = 300ms, .rounds = 2});
   }
-  // How often the ranks' counters are summed up.
-  [[nodiscard]] double counted() const {
-    return device_.counter->of_machine ? 1 : TestRanks().size();
+  // How far the rounds' energies are at most from that of the works, and of the idle device for as
+  // long as they took.
+  [[nodiscard]] double ErrorOf(const RunEnergy& run, double works_J) const {
+    double most = 0;
+    for (std::size_t i = 0; i < run.energy_J.values().size(); ++i) {
+      const double seconds = 1e-3 * run.run_ms.values()[i];
+      const double expected_J =
+          (device_.counter->of_machine ? 1 : TestRanks().size()) * (works_J + kIdle_W * seconds);
+      most = std::max({most, std::abs(run.energy_J.values()[i] / expected_J - 1),
+                       std::abs(run.average_W.values()[i] * seconds / expected_J - 1)});
+    }
+    return most;
+  }
+  // Measures until no error is too large: a passing disturbance spoils one attempt, a wrong method
+  // all. The same on all ranks.
+  std::pair<RowEnergy, double> MeasuredWell(EnergyOf of) {
+    constexpr int kAttempts = 4;
+    for (int attempt = 1;; ++attempt) {
+      RowEnergy energy = Measured(of);
+      double error = ErrorOf(energy.at(""), kComp_J + kComm_J);
+      if (energy.contains("comp_")) error = std::max(error, ErrorOf(energy.at("comp_"), kComp_J));
+      if (energy.contains("comm_")) error = std::max(error, ErrorOf(energy.at("comm_"), kComm_J));
+      if (error < kShare || attempt == kAttempts) return {std::move(energy), error};
+    }
   }
   [[nodiscard]] Machine machine() { return {device_, TestRanks()}; }
 
@@ -129,10 +152,6 @@ class EnergyTest : public testing::Test {
   Behaviour comm_;
   MeteredDevice device_{OpenHostDevice(2)};
 };
-
-// A tick may be seen some milliseconds late.
-constexpr double kShare = 0.05;
-void ExpectNear(double value, double expected) { EXPECT_NEAR(value, expected, kShare * expected); }
 
 TEST(EnergyMeter, TakesTheTicksInsideAnInterval) {
   const std::vector<EnergyTick> ticks = {{100, 1}, {200, 9}, {300, 12}, {400, 14}, {500, 99}};
@@ -155,35 +174,62 @@ TEST_F(EnergyTest, AnIdleDeviceTakesItsPower) {
   const EnergyLook look = LookAtEnergy(machine());
   EXPECT_EQ(look.missing, "");
   EXPECT_EQ(look.counter, "known");
-  ExpectNear(look.idle_W, kIdle_W * counted());
+  EXPECT_NEAR(look.idle_W / TestRanks().size(), kIdle_W, kShare * kIdle_W);
   EXPECT_NEAR(look.period_ms, 10, 1);
 }
 
-// One after the other they take 6 J. At once they share the idle power of 10 ms.
-TEST_F(EnergyTest, RunsOfKnownLengthAndPower) {
-  const Counters counters = Measured(EnergyOf::kAllRuns, 100);
-  ExpectNear(counters.at("comp_energy_J"), 3 * counted());
-  ExpectNear(counters.at("comp_average_W"), 300 * counted());
-  ExpectNear(counters.at("comm_energy_J"), 3 * counted());
-  ExpectNear(counters.at("comm_average_W"), 150 * counted());
-  ExpectNear(counters.at("serial_energy_J"), 6 * counted());
-  ExpectNear(counters.at("energy_J"), 5.2 * counted());
-  ExpectNear(counters.at("average_W"), 260 * counted());
-  ExpectNear(counters.at("energy_run_ms"), 20);
-  ExpectNear(counters.at("energy_time_Js"), 5.2 * counted() * 0.020);
-  ExpectNear(counters.at("energy_per_token_J"), 0.052 * counted());
-  EXPECT_NEAR(counters.at("energy_saved"), 0.8 / 6, 0.05);
-  EXPECT_TRUE(counters.at("energy_J").interval);
-  EXPECT_TRUE(counters.at("energy_saved").interval);
+TEST_F(EnergyTest, RunsTakeWhatTheirWorksAndTheIdleDeviceTake) {
+  const auto [energy, error] = MeasuredWell(EnergyOf::kAllRuns);
+  EXPECT_EQ(energy.size(), 3U);
+  EXPECT_LT(error, kShare);
+  EXPECT_GE(energy.at("comp_").run_ms.median(), 2);
+  EXPECT_GE(energy.at("").run_ms.median(), 4);
 }
 
 TEST_F(EnergyTest, ACounterOfTheMachineCountsOnce) {
   device_.counter->of_machine = true;
-  const Counters counters = Measured(EnergyOf::kOwnRun);
-  ExpectNear(counters.at("energy_J"), 5.2 * counted());
-  for (const char* missing :
-       {"comp_energy_J", "comm_energy_J", "serial_energy_J", "energy_saved", "energy_per_token_J"})
-    EXPECT_FALSE(counters.contains(missing)) << missing;
+  const auto [energy, error] = MeasuredWell(EnergyOf::kOwnRun);
+  EXPECT_EQ(energy.size(), 1U);
+  EXPECT_LT(error, kShare);
+}
+
+RunEnergy Constant(double energy_J, double average_W, double run_ms) {
+  const auto twice = [](double value) { return Series({0.99 * value, 1.01 * value}); };
+  return {twice(energy_J), twice(average_W), twice(run_ms)};
+}
+
+TEST(RowEnergy, IsReportedOfAllRunsAndWhatOverlappingSaves) {
+  Counters counters;
+  ReportEnergy({{"comp_", Constant(3, 300, 10)},
+                {"comm_", Constant(3, 150, 20)},
+                {"", Constant(5.2, 260, 20)}},
+               100, counters);
+  const std::map<std::string, double> expected = {
+      {"comp_energy_J", 3},      {"comp_average_W", 300}, {"comm_energy_J", 3},
+      {"comm_average_W", 150},   {"serial_energy_J", 6},  {"energy_J", 5.2},
+      {"average_W", 260},        {"energy_run_ms", 20},   {"energy_time_Js", 5.2 * 0.02},
+      {"energy_saved", 0.8 / 6}, {"time_saved", 1.0 / 3}, {"energy_per_token_J", 0.052}};
+  EXPECT_EQ(counters.size(), expected.size());
+  for (const auto& [name, value] : expected) {
+    const Figure& figure = counters.at(name);
+    EXPECT_NEAR(figure, value, 2e-4 * value) << name;
+    ASSERT_TRUE(figure.interval) << name;
+    EXPECT_LE(figure.interval->low, figure.value) << name;
+    EXPECT_GE(figure.interval->high, figure.value) << name;
+  }
+}
+
+TEST(RowEnergy, SavesAgainstASequentialRunIfThereIsOne) {
+  Counters counters;
+  ReportEnergy({{"comp_", Constant(3, 300, 10)},
+                {"comm_", Constant(3, 150, 20)},
+                {"serial_", Constant(8, 160, 50)},
+                {"", Constant(10, 250, 40)}},
+               0, counters);
+  EXPECT_NEAR(counters.at("serial_energy_J"), 8, 1e-9);
+  EXPECT_NEAR(counters.at("energy_saved"), -0.25, 1e-9);
+  EXPECT_NEAR(counters.at("time_saved"), 0.2, 1e-9);
+  EXPECT_FALSE(counters.contains("energy_per_token_J"));
 }
 
 TEST_F(EnergyTest, SaysWhyThereIsNoCounter) {
@@ -195,10 +241,9 @@ TEST_F(EnergyTest, SaysWhyThereIsNoCounter) {
 }
 
 TEST_F(EnergyTest, ACounterThatNeverTicksIsNone) {
-  device_.counter->Add(-kIdle_W);
+  device_.counter->idle_W = 0;
   std::this_thread::sleep_for(2 * kTick);  // the last one has passed
-  EXPECT_EQ(LookAtEnergy(machine()).missing.find("the energy counter did not change within 1.0"),
-            0U);
+  EXPECT_EQ(LookAtEnergy(machine()).missing, "the energy counter did not change within 1.00 s");
 }
 
 TEST_F(EnergyTest, ACounterThatIsResetIsNoted) {

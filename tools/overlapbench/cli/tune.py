@@ -14,7 +14,7 @@ The search measures at most 15 % of all combinations (8 rows if there are few), 
 whose interval lies above that of the best. The best and the default are then run in turn
 (unless --runs is 0), and the gain has a 95 % interval. docs/laboratory.md explains the output.
 
-With --minimise energy, or energy_time for the product of both, each evaluation takes 2.4 s more: a
+With --minimise energy, or energy_time for the product of both, each evaluation takes 4 s more: a
 GPU's counter changes every tenth of a second.
 
 Arguments after -- go to every run of the program.

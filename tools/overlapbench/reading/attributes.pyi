@@ -39,6 +39,7 @@ class Attributes:
     comm_average_W: Figure  # power of M
     serial_energy_J: Figure  # energy one by one
     energy_saved: Figure  # energy saved
+    time_saved: Figure  # time saved
     energy_per_token_J: Figure  # energy per token
     energy_time_Js: Figure  # energy x time
     energy_run_ms: Figure  # repeated
