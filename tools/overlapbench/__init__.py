@@ -18,7 +18,7 @@ findings     what to change, and what it saves, from rows and traces; how settin
 measurement  measures callables as the suite measures its workloads; kernels for PyTorch's tensors;
              the fixture overlap_benchmark
 prediction   what a step would take with other settings, networks and more GPUs
-tune         finds the settings at which a pair takes the least time
+tune         finds the settings at which a pair takes the least time or energy
 view         what people see: charts, report, timelines, tables and texts, and their theme
 cli          the command `overlapbench`: one module per command
 

@@ -1,4 +1,4 @@
-"""The tuner: finds the settings at which an overlapped pair takes the least time.
+"""The tuner: finds the settings at which an overlapped pair takes the least time or energy.
 
 space    the settings, their values, and the combinations that exist on this machine
 search   the race: which settings are measured next, and which are out. No input or output
