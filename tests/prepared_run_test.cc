@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "fixtures/sampler.h"
 #include "prepared_runs.h"
 #include "workload/steps.h"
 
@@ -200,6 +201,29 @@ TEST_P(PreparedRunTest, TheFirstRunHasNeitherStartNorJoinNorHold) {
   schedule().leader = 1;
   Prepare().EnqueueOnce();
   EXPECT_EQ(log_, (Log{"1", "A records", "B waits for A", "2", "B records"}));
+}
+
+// D is the sampler's stream.
+TEST_P(PreparedRunTest, RepetitionsJoinBeforeTheNextOneAndFollowersAreHeldByAKernel) {
+  for (const char* lane : {"a", "b"})
+    schedule().Add(AddLane(lane), Fake(fmt::format("on {}", lane)));
+  schedule().leader = 1;
+  PreparedRun& prepared = Prepare();
+  Sampler sampler(*machine_, {.gate = false, .cold = false});
+  device_->logs_kernels = true;
+  log_.clear();
+  const TimeSpan span = sampler.Repeat(prepared, 2);
+  EXPECT_GE(span.own_ms(), 0.02) << "two leads";
+  Log expected;
+  for (int i = 0; i < 2; ++i) {
+    for (const char* line :
+         {"D times", "A waits for D", "A runs a kernel", "on a", "A records", "B waits for D",
+          "on b", "B records", "D waits for A", "D waits for B"})
+      expected.emplace_back(line);
+  }
+  expected.emplace_back("D times");
+  if (GetParam() == Backend::kCuda) std::erase(expected, "A runs a kernel");  // not logged
+  EXPECT_EQ(log_, expected);
 }
 
 TEST_P(PreparedRunTest, AStepEnqueuesItsPart) {

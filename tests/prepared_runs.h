@@ -53,6 +53,7 @@ class LoggingDevice : public ForwardingDevice {
     int untimed = 0;
     bool operator==(const Events&) const = default;
   };
+  bool logs_kernels = false;  // of the host backend
   // All events created so far.
   [[nodiscard]] const Events& events() const { return events_; }
 
@@ -81,6 +82,7 @@ class LoggingDevice : public ForwardingDevice {
       stream_->EnqueueTask(std::move(task), kind);
     }
     void EnqueueBlocks(int blocks, std::function<void(int)> block) override {
+      if (device_.logs_kernels) device_.log_.push_back(name_ + " runs a kernel");
       stream_->EnqueueBlocks(blocks, std::move(block));
     }
 
