@@ -135,7 +135,8 @@ namespace families {
 Family Overlap() {
   return {.name = kFamily,
           .about = "A computation beside a communication or copy: C and M alone, T both together.",
-          .lead = {"slowdown", "efficiency", "comp_ms", "comm_ms", "overlap_ms"},
+          .lead = {"overlap_ms", "slowdown", "comp_slowdown", "comm_slowdown", "comp_ms", "comm_ms",
+                   "efficiency"},
           .scenarios = &Scenarios};
 }
 

@@ -131,13 +131,24 @@ int Conclude(const Suite& suite, const SelfTest& self_test) {
 // Set by ./bench, which reads its findings from the result and then removes it.
 constexpr const char* kTemporaryResult = "OVERLAPBENCH_TEMPORARY_RESULT";
 
-RunReporter::Options ReporterOptions(const Options& options, std::size_t planned) {
+// What to do about a row whose sides could have run together.
+constexpr const char* kSerialOnGpus =
+    "Start the communication first, leave it SMs, or move it by copy engines; ./bench --tune finds "
+    "which is best (docs/apply.md).";
+constexpr const char* kSerialOnHost =
+    "Leave a core free for each side: fewer ranks, or --host_cores.";
+
+RunReporter::Options ReporterOptions(const Suite& suite, const std::vector<Benchmark>& chosen) {
+  const Options& options = suite.options;
+  std::vector<std::string> planned;
+  for (const Benchmark& benchmark : chosen) planned.push_back(benchmark.name);
+  const bool on_host = suite.machine.device.backend() == Backend::kHost;
   return {options.format,
           {.screen = FindScreen(options.columns, options.colour),
            .unit = {options.time_unit},
-           .tabular = options.counters_tabular,
-           .planned = static_cast<int>(planned),
-           .repetitions = options.repetitions},
+           .planned = planned,
+           .repetitions = options.repetitions,
+           .serial_advice = on_host ? kSerialOnHost : kSerialOnGpus},
           std::getenv(kTemporaryResult) == nullptr};
 }
 
@@ -153,8 +164,8 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
   const std::shared_ptr<TraceFiles> traces = OpenTraces(suite);
   auto file = OpenOnRoot(ranks, options.out, ResultFile::Kind::kDocument);
   LineFiles line_files(suite);
-  RunReporter reporter(ranks.progress(), suite.finished, table,
-                       ReporterOptions(options, chosen.size()), std::move(file));
+  RunReporter reporter(ranks.progress(), suite.finished, table, ReporterOptions(suite, chosen),
+                       std::move(file));
   Console* const console = reporter.console();
   if (console != nullptr) watchdog.BeforeLines([console] { console->HideProgress(); });
   const auto keeping = watchdog.AtEnd([&](const std::string& own_reason) {

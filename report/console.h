@@ -1,4 +1,4 @@
-// Console: the human-readable output of a run: the plan, every row, and the tables at the end.
+// Console: the human-readable output of a run: the plan, and the table of rows (row_table.h).
 //
 // A terminal also has a progress line below the rows: the running row, the share done, and the
 // estimated remaining time. A separate thread refreshes it.
@@ -12,24 +12,14 @@
 #include <vector>
 
 #include "fixtures/row.h"
-#include "report/counters.h"
-#include "report/screen.h"
-#include "report/value.h"
+#include "report/row_table.h"
 
 namespace overlapbench {
 
-struct ConsoleOptions {
-  Screen screen = {};
-  TimeUnit unit = {};
-  bool tabular = false;  // counters in columns
-  int planned = 0;       // rows to come
-  long repetitions = 1;  // of each row
-};
-
 class Console : public RowObserver {
  public:
-  // `table` must outlive this.
-  Console(const CounterTable& table, ConsoleOptions options);
+  // `counters` must outlive this.
+  Console(const CounterTable& counters, RowTableOptions options);
   ~Console() override;
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
@@ -42,27 +32,26 @@ class Console : public RowObserver {
   void EndRepetition() override;
   // `repetition`: from 1.
   void Show(const Row& row, long repetition);
-  void ShowTables(const std::vector<Row>& rows);
+  // What is below the rows.
+  void ShowEnd(const std::vector<Row>& rows);
   // Removes the progress line for good. May be called from any thread, and waits for none.
   void HideProgress();
 
  private:
-  [[nodiscard]] std::string Highlights(const Row& row) const;
-  [[nodiscard]] std::string InColumns(const Row& row);
-  [[nodiscard]] std::string Lines(const Row& row, long repetition);
   [[nodiscard]] std::string ProgressLine() const;
   void Print(const std::string& text);
   void Renew();
 
-  const CounterTable& table_;
-  ConsoleOptions options_;
+  Screen screen_;
+  long planned_;      // rows
+  long repetitions_;  // of each row
   std::mutex mutex_;  // guards what follows, and standard output
   std::condition_variable ended_;
+  RowTable table_;
   bool shows_progress_ = false;
   std::string running_;
-  std::string last_titles_;
-  long shown_ = 0;        // rows, without their repetitions
-  long repetitions_ = 0;  // of the running row that have ended
+  long shown_ = 0;              // rows, without their repetitions
+  long ended_repetitions_ = 0;  // of the running row
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point last_end_ = start_;
   std::thread thread_;  // on a terminal only

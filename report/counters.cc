@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "device/error.h"
 #include "report/json.h"
@@ -83,7 +84,7 @@ std::vector<Counter> EnergyCounters() {
 std::vector<Counter> SharedCounters() {
   std::vector<Counter> counters = TimeCounters();
   const std::vector<Counter> others = {
-      {"slowest_rank", "", kNeither, Range::kNotNegative, "slowest rank",
+      {"slowest_rank", "count", kNeither, Range::kNotNegative, "slowest rank",
        "with --rank_times_out: the rank with the greatest median work_ms"},
       {"slowest_share", "", kNeither, Range::kNotNegative, "slowest share",
        "share of the samples in which `slowest_rank` was the slowest"},
@@ -246,13 +247,13 @@ const Counter* CounterTable::Find(std::string_view name) const {
 }
 
 // A family's name may begin with another one's: the longest that matches is the row's.
-std::vector<std::string> CounterTable::LeadOf(std::string_view row_name) const {
+const FamilyText* CounterTable::FamilyOf(std::string_view row_name) const {
   const FamilyText* found = nullptr;
   for (const FamilyText& family : families_) {
     const bool fits = row_name == family.name || row_name.starts_with(family.name + "/");
     if (fits && (found == nullptr || family.name.size() > found->name.size())) found = &family;
   }
-  return found == nullptr ? std::vector<std::string>() : found->lead;
+  return found;
 }
 
 std::string JsonMembers(const CounterTable& table) {
@@ -281,16 +282,11 @@ std::string CounterHelp(const CounterTable& table) {
   return text;
 }
 
-std::string FormatValue(const Counter& counter, double value) {
-  if (counter.unit == "%") return fmt::format("{:.0f} %", value);
-  if (counter.unit.empty()) return fmt::format("{:.2f}", value);
-  if (counter.unit == "count" || counter.unit == "bool") return fmt::format("{:.0f}", value);
-  if (counter.unit == "GB/s") return fmt::format("{:.1f} GB/s", value);
-  return fmt::format("{} {}", FourDigits(value), counter.unit);
-}
-
 std::string FourDigits(double value) {
   constexpr std::ptrdiff_t kDigits = 4;
+  constexpr double kWhole = 1e4;
+  constexpr double kLong = 1e9;
+  if (std::abs(value) >= kWhole && std::abs(value) < kLong) return fmt::format("{:.0f}", value);
   std::string text = fmt::format("{:.4g}", value);
   const auto first = text.find_first_of("123456789");
   if (first == std::string::npos || text.find('e') != std::string::npos) return text;

@@ -39,7 +39,7 @@ struct WorkloadText {
 struct FamilyText {
   std::string name;
   std::string about;
-  std::vector<std::string> lead;
+  std::vector<std::string> lead;  // the counters that its rows show, the first ones first
 };
 
 class CounterTable {
@@ -57,8 +57,8 @@ class CounterTable {
   [[nodiscard]] const std::vector<WorkloadText>& workloads() const { return workloads_; }
   // nullptr if there is none.
   [[nodiscard]] const Counter* Find(std::string_view name) const;
-  // The counters that a row of this name shows first; none for an unknown family.
-  [[nodiscard]] std::vector<std::string> LeadOf(std::string_view row_name) const;
+  // The family of a row of this name; nullptr if it is unknown.
+  [[nodiscard]] const FamilyText* FamilyOf(std::string_view row_name) const;
 
  private:
   std::vector<Counter> counters_;
@@ -77,10 +77,7 @@ std::string MarkdownTables(const CounterTable& table);
 // One line each, for --help.
 std::string CounterHelp(const CounterTable& table);
 
-// "312.4 GB/s": a value as the console shows it.
-std::string FormatValue(const Counter& counter, double value);
-
-// "0.5600": the zeros show how exactly the value is known, so they stay.
+// "0.5600", "12346": the zeros show how exactly the value is known, so they stay.
 std::string FourDigits(double value);
 
 }  // namespace overlapbench

@@ -13,26 +13,18 @@ SplitName Split(const std::string& name) {
   return {name.substr(0, scenario_end), name.substr(scenario_end)};
 }
 
-std::string WithoutAxis(const std::string& axes, const std::string& axis) {
-  const auto begin = axes.find("/" + axis + ":");
-  if (begin == std::string::npos) return axes;
-  const auto end = axes.find('/', begin + 1);
-  return axes.substr(0, begin) + (end == std::string::npos ? "" : axes.substr(end));
-}
-
-std::string ReadableAxes(const std::string& axes) {
-  std::string text;
+std::vector<NamedValue> ReadableAxes(const std::string& axes) {
+  std::vector<NamedValue> readable;
   for (std::size_t begin = 0; begin < axes.size();) {
     const auto end = std::min(axes.find('/', begin + 1), axes.size());
-    const std::string axis = axes.substr(begin + 1, end - begin - 1);
-    const auto colon = axis.find(':');
-    const std::string value = axis.substr(colon + 1);
-    const bool is_bytes = axis.substr(0, colon).ends_with("bytes");
-    text += (text.empty() ? "" : " ") + axis.substr(0, colon + 1) +
-            (is_bytes ? ShortSize(value) : value);
+    const std::string part = axes.substr(begin + 1, end - begin - 1);
+    const auto colon = std::min(part.find(':'), part.size());
+    const std::string axis = part.substr(0, colon);
+    const std::string value = part.substr(std::min(colon + 1, part.size()));
+    readable.push_back({axis, axis.ends_with("bytes") ? BinarySize(value) : value});
     begin = end;
   }
-  return text;
+  return readable;
 }
 
 }  // namespace overlapbench

@@ -1,7 +1,8 @@
-// The parts of a row's name, for the tables at the end of a run.
+// The parts of a row's name, for tables.
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace overlapbench {
 
@@ -12,9 +13,12 @@ struct SplitName {
   std::string axes;
 };
 SplitName Split(const std::string& name);
-// A name's axes without this one.
-std::string WithoutAxis(const std::string& axes, const std::string& axis);
-// "/bytes:67108864/grid:2x2" as "bytes:64M grid:2x2".
-std::string ReadableAxes(const std::string& axes);
+
+struct NamedValue {
+  std::string axis;
+  std::string value;  // for people: "64 MiB"
+};
+// "/bytes:67108864/grid:2x2" as bytes 64 MiB and grid 2x2.
+std::vector<NamedValue> ReadableAxes(const std::string& axes);
 
 }  // namespace overlapbench

@@ -91,11 +91,11 @@ void RunReporter::Finalize() {
   RequireOutput();
 }
 
-// Shows the tables of what was measured.
+// Shows what is below the rows.
 void RunReporter::ShowTheEnd() {
   if (console_ != nullptr) {
     console_->HideProgress();
-    console_->ShowTables(rows_);
+    console_->ShowEnd(rows_);
   }
   if (options_.format == ConsoleFormat::kCsv)
     std::cout << Csv(table_, rows_, options_.console.unit) << std::flush;

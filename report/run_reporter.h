@@ -30,7 +30,7 @@ class RunReporter : public benchmark::BenchmarkReporter {
  public:
   struct Options {
     ConsoleFormat format = ConsoleFormat::kText;
-    ConsoleOptions console = {};
+    RowTableOptions console = {};
     bool keeps_file = true;  // else whoever started the run removes the file: it is not mentioned
   };
   // `file` may be nullptr. `progress`, `finished` and `table` must outlive this.

@@ -4,36 +4,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace overlapbench {
 namespace {
 
-// " ±0.01", or " -0.01 +0.09": two significant digits of the larger reach at most, and no more
-// decimals than the number itself has.
-std::string Reaches(const std::string& number, double below, double above) {
-  constexpr double kAlike = 1.5;  // the larger reach then stands for both
-  const double larger = std::max(below, above);
-  if (!(larger > 0)) return "";
+// nullopt if the row does not have it.
+std::optional<Figure> FigureOf(const Row& row, const std::string& counter) {
+  if (counter == "time") return row.time_ms;
+  const auto found = row.counters.find(counter);
+  return found == row.counters.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string NumberText(const Counter& counter, double value) {
+  if (counter.unit.empty()) return fmt::format("{:.2f}", value);
+  if (counter.unit == "count" || counter.unit == "bool") return fmt::format("{:.0f}", value);
+  if (counter.unit == "%" || counter.unit == "GB/s") return fmt::format("{:.1f}", value);
+  return FourDigits(value);
+}
+
+int Decimals(const std::string& number) {
   const auto point = number.find('.');
-  const int most = point == std::string::npos ? 0 : static_cast<int>(number.size() - point) - 1;
-  const int significant = 1 - static_cast<int>(std::floor(std::log10(larger)));
-  const int decimals = std::clamp(significant, 0, most);
-  if (larger <= kAlike * std::min(below, above)) return fmt::format(" ±{:.{}f}", larger, decimals);
-  return fmt::format(" -{:.{}f} +{:.{}f}", below, decimals, above, decimals);
-}
-
-// Puts the interval of `figure`, times `factor`, between the number and the unit of `text`.
-std::string WithInterval(const std::string& text, const Figure& figure, double factor) {
-  if (!figure.interval) return text;
-  const auto end = std::min(text.find(' '), text.size());
-  const std::string number = text.substr(0, end);
-  const double below = std::max(0.0, figure.value - figure.interval->low) * factor;
-  const double above = std::max(0.0, figure.interval->high - figure.value) * factor;
-  return number + Reaches(number, below, above) + text.substr(end);
-}
-
-std::string TimeText(double ms, const TimeUnit& unit) {
-  return fmt::format("{} {}", FourDigits(unit.of_ms(ms)), unit.name);
+  return point == std::string::npos ? 0 : static_cast<int>(number.size() - point) - 1;
 }
 
 }  // namespace
@@ -45,19 +37,41 @@ double TimeUnit::of_ms(double ms) const {
   return name == "ns" ? ms * kThousand * kThousand : ms;
 }
 
-std::string ShownCounter(const Row& row, const Counter& counter, const TimeUnit& unit) {
-  const Figure figure = row.Counter(counter.name);
-  if (counter.unit == "ms") return WithInterval(TimeText(figure, unit), figure, unit.of_ms(1));
-  return WithInterval(FormatValue(counter, figure), figure, 1);
+std::string ShownUnit(const Counter& counter, const TimeUnit& unit) {
+  if (counter.unit == "count" || counter.unit == "bool") return "";
+  return counter.unit == "ms" ? unit.name : counter.unit;
 }
 
-std::string ShownNumber(const Row& row, const std::string& name, int decimals, double factor) {
-  const Figure figure = row.Counter(name);
-  return WithInterval(fmt::format("{:.{}f}", figure.value * factor, decimals), figure, factor);
+bool SaysNothing(const Row& row, const Counter& counter) {
+  constexpr double kPercent = 100;
+  constexpr double kUsPerMs = 1000;
+  const std::optional<Figure> figure = FigureOf(row, counter.name);
+  if (!figure || !figure->interval) return false;
+  const double whole = counter.unit.empty() ? 1 : (counter.unit == "%" ? kPercent : 0);
+  const double time = row.time_ms.value * (counter.unit == "us" ? kUsPerMs : 1);
+  const bool is_signed = counter.range == Range::kSigned || counter.range == Range::kAtMostOne;
+  const double most =
+      is_signed ? (whole > 0 ? whole : time) : std::max(whole, std::abs(figure->value));
+  return figure->interval->high - figure->interval->low > most;
 }
 
-std::string ShownTime(const Row& row, const TimeUnit& unit) {
-  return WithInterval(TimeText(row.time_ms, unit), row.time_ms, unit.of_ms(1));
+ShownFigure Shown(const Row& row, const Counter& counter, const TimeUnit& unit) {
+  const std::optional<Figure> figure = FigureOf(row, counter.name);
+  if (!figure) return {};
+  if (SaysNothing(row, counter)) return {"?", ""};
+  const double factor = counter.unit == "ms" ? unit.of_ms(1) : 1;
+  const double value = figure->value * factor;
+  std::string number = NumberText(counter, value);
+  if (!figure->interval) return {number, ""};
+  const double reach = factor * std::max({0.0, figure->value - figure->interval->low,
+                                          figure->interval->high - figure->value});
+  if (!(reach > 0) || number.find('e') != std::string::npos) return {number, ""};
+  const int decimals =
+      std::clamp(-static_cast<int>(std::floor(std::log10(reach))), 0, Decimals(number));
+  // Minus nothing becomes nothing.
+  const double scale = std::pow(10, decimals);
+  const double rounded = std::round(value * scale) / scale + 0.0;
+  return {fmt::format("{:.{}f}", rounded, decimals), fmt::format("±{:.{}f}", reach, decimals)};
 }
 
 }  // namespace overlapbench

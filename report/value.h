@@ -1,4 +1,13 @@
-// How the console shows a number: with its unit and its interval.
+// How the console shows a figure: the number, as exactly as it is known, and its interval.
+//
+// The number ends at the first digit of the larger reach of its interval: "1.45" and "±0.03".
+//
+// A figure whose interval says nothing is shown as "?". An interval says nothing if it is longer
+// than
+// - 1 for a signed ratio (efficiency: 1 is perfect overlap, 0 none), and 100 for a percentage,
+// - the row's time for another signed figure, which is a difference of times,
+// - the figure itself for one that is never negative; of a ratio or percentage that is at most 1 or
+//   100, than that.
 #pragma once
 
 #include <string>
@@ -14,12 +23,14 @@ struct TimeUnit {
   [[nodiscard]] double of_ms(double ms) const;
 };
 
-// "1.45 ±0.01", "312.4 -1.2 +9.8 GB/s": a counter of the row and how far its interval reaches, if
-// it has one. One side may reach up to half as far again as the other before both are shown.
-std::string ShownCounter(const Row& row, const Counter& counter, const TimeUnit& unit);
-// The same, times `factor`, with `decimals` decimals and without its unit.
-std::string ShownNumber(const Row& row, const std::string& name, int decimals, double factor = 1);
-// The row's own time.
-std::string ShownTime(const Row& row, const TimeUnit& unit);
+struct ShownFigure {
+  std::string number;  // "" if the row does not have it, "?" if its interval says nothing
+  std::string reach;   // "±0.03"; "" without an interval
+};
+// A counter of the row, or its time ("time").
+ShownFigure Shown(const Row& row, const Counter& counter, const TimeUnit& unit);
+// "GB/s"; "" for a ratio or a number of things.
+std::string ShownUnit(const Counter& counter, const TimeUnit& unit);
+bool SaysNothing(const Row& row, const Counter& counter);
 
 }  // namespace overlapbench

@@ -104,22 +104,18 @@ TEST(Split, LeavesANameWithoutAxesWhole) {
   EXPECT_EQ(Split("Overlap/AllToAll+Gemm").axes, "");
 }
 
-TEST(WithoutAxis, RemovesOneAxis) {
-  const std::string axes = Split(kName).axes;
-  EXPECT_EQ(WithoutAxis(axes, "bytes"), "/grid:16x16/cache:cold");
-  EXPECT_EQ(WithoutAxis(axes, "grid"), "/bytes:67108864/cache:cold");
-  EXPECT_EQ(WithoutAxis(axes, "cache"), "/bytes:67108864/grid:16x16");
-  EXPECT_EQ(WithoutAxis(axes, "place"), axes);
-}
-
-TEST(ReadableAxes, ShortensOnlyWholeByteSizes) {
-  EXPECT_EQ(ReadableAxes("/bytes:67108864/grid:16x16"), "bytes:64M grid:16x16");
-  EXPECT_EQ(ReadableAxes("/array_bytes:2147483648/blocks:1024"), "array_bytes:2G blocks:1024");
-  EXPECT_EQ(ReadableAxes("/bytes:1536"), "bytes:1536");
-  EXPECT_EQ(ReadableAxes("/bytes:1024"), "bytes:1K");
-  EXPECT_EQ(ReadableAxes("/bytes:1"), "bytes:1");
-  EXPECT_EQ(ReadableAxes("/n:1048576"), "n:1048576");
-  EXPECT_EQ(ReadableAxes(""), "");
+TEST(ReadableAxes, HaveSizesInBinaryUnits) {
+  const auto readable = [](const std::string& axes) {
+    std::string text;
+    for (const auto& [axis, value] : ReadableAxes(axes)) text += axis + "=" + value + ";";
+    return text;
+  };
+  EXPECT_EQ(readable("/bytes:67108864/grid:16x16"), "bytes=64 MiB;grid=16x16;");
+  EXPECT_EQ(readable("/array_bytes:2147483648/blocks:1024"), "array_bytes=2 GiB;blocks=1024;");
+  EXPECT_EQ(readable("/bytes:1536"), "bytes=1536 B;");
+  EXPECT_EQ(readable("/n:1048576"), "n=1048576;");
+  EXPECT_EQ(readable("/n"), "n=;");
+  EXPECT_EQ(readable(""), "");
 }
 
 TEST(Csv, HasTimesInTheUnitThatItNames) {

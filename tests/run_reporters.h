@@ -95,7 +95,7 @@ class RunReporterTest : public testing::Test {
   TakenOutput output_;
   FinishedRows finished_;
   CounterTable table_;
-  ConsoleOptions console_ = {.planned = 7};
+  RowTableOptions console_ = {.planned = std::vector<std::string>(7, "Race/Any")};
   bool keeps_file_ = true;
 
  private:

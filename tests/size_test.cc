@@ -27,15 +27,15 @@ TEST(ReadSize, RefusesMalformedSizes) {
     EXPECT_EQ(ReadSize(text), std::nullopt) << text;
 }
 
-TEST(ShortSize, ShortensOnlyWholeUnits) {
-  EXPECT_EQ(ShortSize("67108864"), "64M");
-  EXPECT_EQ(ShortSize("1024"), "1K");
-  EXPECT_EQ(ShortSize("1536"), "1536");
-  EXPECT_EQ(ShortSize("3298534883328"), "3T");
-  EXPECT_EQ(ShortSize("1"), "1");
-  EXPECT_EQ(ShortSize("1125899906842624"), "1024T");
-  EXPECT_EQ(ShortSize("0"), "0");
-  EXPECT_EQ(ShortSize("16x16"), "16x16");
+TEST(BinarySize, HasTheLargestWholeUnit) {
+  EXPECT_EQ(BinarySize("67108864"), "64 MiB");
+  EXPECT_EQ(BinarySize("1024"), "1 KiB");
+  EXPECT_EQ(BinarySize("1536"), "1536 B");
+  EXPECT_EQ(BinarySize("3298534883328"), "3 TiB");
+  EXPECT_EQ(BinarySize("1"), "1 B");
+  EXPECT_EQ(BinarySize("1125899906842624"), "1024 TiB");
+  EXPECT_EQ(BinarySize("0"), "0 B");
+  EXPECT_EQ(BinarySize("16x16"), "16x16");
 }
 
 TEST(WithSizesInDigits, ReplacesOnlyWholeWords) {

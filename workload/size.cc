@@ -33,14 +33,14 @@ std::optional<long> ReadSize(std::string_view text) {
   return *value * (1L << shift);
 }
 
-std::string ShortSize(std::string_view digits) {
+std::string BinarySize(std::string_view digits) {
   const auto value = ReadSize(digits);
-  if (!value || *value == 0) return std::string(digits);
-  for (std::size_t unit = kUnits.size(); unit > 0; --unit) {
+  if (!value) return std::string(digits);
+  for (std::size_t unit = kUnits.size(); unit > 0 && *value != 0; --unit) {
     const long bytes = 1L << (kBitsOfUnit * unit);
-    if (*value % bytes == 0) return std::to_string(*value / bytes) + kUnits[unit - 1];
+    if (*value % bytes == 0) return std::to_string(*value / bytes) + " " + kUnits[unit - 1] + "iB";
   }
-  return std::to_string(*value);
+  return std::to_string(*value) + " B";
 }
 
 std::string WithSizesInDigits(std::string_view text) {

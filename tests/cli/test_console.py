@@ -19,13 +19,13 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
 
-# Two rows with long names, one of which is a control and says what it shows, and their table.
+# Two rows with long names, one of which is a control and says what it shows.
 FLAGS = (
     *("--backend=host", "--no-self-test", "--benchmark_filter=SecondDelay"),
     *("--budget_ms=300", "--precision=0"),
     *("--axis", "delay_us=2000", "--axis", "second_delay_us=1000"),
 )
-TABLE = ("Overlap pairs", "SecondDelay+Delay", "C computation alone, M communication")
+TABLE = ("Overlap/SecondDelay+Delay", "streams    T ms  ", "C computation alone, M communication")
 LIMIT_S = 120.0
 _TOKEN = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|\r|\n|.", re.DOTALL)
 
@@ -104,8 +104,8 @@ def bench(launcher: "Launcher") -> list[str]:
 
 @pytest.mark.parametrize(
     ("columns", "no_color"),
-    [(80, ""), (80, "1"), (100, "1"), (200, "")],
-    ids=["80", "80 without colour", "100 without colour", "200"],
+    [(60, "1"), (80, ""), (80, "1"), (120, "1"), (200, "")],
+    ids=["60 without colour", "80", "80 without colour", "120 without colour", "200"],
 )
 def test_the_screen_fits_the_terminal(launcher: "Launcher", columns: int, no_color: str) -> None:
     command = [str(launcher.binary), *FLAGS]
@@ -116,14 +116,20 @@ def test_the_screen_fits_the_terminal(launcher: "Launcher", columns: int, no_col
         assert len(line) <= columns
     for begin in TABLE:
         assert any(line.startswith(begin) for line in screen)
-    # Names and reasons are whole, whether or not they were broken, and no progress is left.
-    name = "Overlap/SecondDelay+Delay/second_delay_us:1000/delay_us:2000/cache:cold/streams:1"
-    assert name in "".join(line.strip() for line in screen)
-    reason = "control: one stream, and nothing overlapped"
+    # A line for each row. What names share is whole, whether or not it was broken.
+    (titles,) = (i for i, line in enumerate(screen) if line.startswith(TABLE[1]))
+    rows = screen[titles + 1 : titles + 3]
+    assert re.match(r"      -  +([\d.]+|\?) ", rows[0])
+    assert re.match(r"      1  +([\d.]+|\?) ", rows[1])
+    assert "comp × comm ×" in re.sub(" +", " ", screen[titles])
+    assert "control" in rows[1]
+    shared = "Overlap/SecondDelay+Delay second_delay_us:1000 delay_us:2000 cache:cold"
+    assert shared in " ".join(" ".join(screen).split())
+    reason = "one stream, and nothing overlapped"
     assert reason in " ".join(" ".join(screen).split())
-    assert " left" not in " ".join(screen)
-    # While it ran, it showed the row, the share done, and the remaining time.
-    assert re.search(r"\[2/2\] Overlap/Sec\S+  50 %  \d+:\d\d left", terminal.raw)
+    assert " left" not in " ".join(screen)  # no progress
+    # While it ran, it showed what distinguishes the row, the share done, and the remaining time.
+    assert re.search(r"\[2/2\] streams:1  50 %  \d+:\d\d left", terminal.raw)
     assert ("\x1b[32m" in terminal.raw) == (not no_color)
     assert ("\x1b[32mcontrol\x1b[0m" in terminal.raw) == (not no_color)
 
@@ -147,7 +153,7 @@ def test_bench_on_a_terminal_has_colour_and_reports_ctrl_c(launcher: "Launcher")
     flags = [flag.replace("--budget_ms=300", "--budget_ms=1500") for flag in FLAGS]
     command = [*bench(launcher), "--ranks=2", *flags, "--benchmark_repetitions=3"]
     with on_a_terminal(command, 80) as terminal:
-        terminal.read_until("[1/2] \x1b[32mOverlap/")
+        terminal.read_until("\x1b[32mOverlap/SecondDelay+Delay")
         terminal.read_until("  2 of 3  66 %")  # of the second row
         os.killpg(terminal.process.pid, signal.SIGINT)
         assert terminal.end() == 128 + signal.SIGINT
@@ -157,19 +163,17 @@ def test_bench_on_a_terminal_has_colour_and_reports_ctrl_c(launcher: "Launcher")
         "overlapbench: ended by Ctrl-C at rank 0 of 2, Overlap/SecondDelay+Delay"
     )
     after = screen[screen.index(line) :]
-    assert "Overlap pairs" in after
-    assert any(" #3" in one for one in after)
-    assert "        1 of 3: " in "\n".join(screen)
+    assert any(one.startswith("C computation alone") for one in after)
+    numbers = [re.match(r"      -  ([123])  +[\d?]", line) for line in screen]
+    assert [number[1] for number in numbers if number] == ["1", "2", "3"]
 
 
-def test_a_pipe_gets_plain_lines_with_whole_names(launcher: "Launcher") -> None:
+def test_a_pipe_gets_plain_lines_with_whole_reasons(launcher: "Launcher") -> None:
     lines = launcher.alone(*FLAGS).stdout.splitlines()
     assert not any("\x1b" in line or "\r" in line for line in lines)
-    names = [line.split() for line in lines if line.startswith("[")]
-    assert [place for place, _ in names] == ["[1/2]", "[2/2]"]
-    assert names[1][1].endswith("/streams:1")
-    table = lines[lines.index("Overlap pairs") :]
-    assert max(map(len, table)) <= 80
+    (titles,) = (i for i, line in enumerate(lines) if line.startswith(TABLE[1]))
+    assert lines[titles].endswith("  efficiency")
+    assert lines[titles + 2].endswith("control: one stream, and nothing overlapped")
 
 
 def test_colour_in_a_pipe_is_on_request(launcher: "Launcher") -> None:
