@@ -38,6 +38,7 @@ fail() {
 }
 
 may_install() { [[ ${OVERLAPBENCH_NO_INSTALL:-0} == 0 ]]; }
+is_root() { [[ $(id -u) == 0 ]]; }
 
 # alone COMMAND...: runs it while no one else sets up or builds in this checkout.
 alone() {
@@ -103,11 +104,11 @@ ensure_packages() {
   ((${#names[@]})) || return 0
 
   local install="sudo apt-get install ${packages[*]}"
-  ((EUID)) || install=${install#sudo }
+  ! is_root || install=${install#sudo }
   if ! type -P apt-get >/dev/null; then
     say "missing: ${names[*]}; install them with this system's package manager" \
       "(the Debian packages are: ${packages[*]})"
-  elif ! may_install || ! type -P "${install%% *}" >/dev/null; then
+  elif ! may_install || [[ ! $use_sudo ]] || ! type -P "${install%% *}" >/dev/null; then
     say "missing: ${names[*]}; install with: $install"
   elif ! install_packages "${packages[@]}" || [[ $(missing "$1") ]]; then
     say "missing: ${names[*]}; $install failed: $(first_error "$packages_log") (log: $packages_log)"
@@ -117,12 +118,30 @@ ensure_packages() {
   return 1
 }
 
+# ask_for_root GROUP...: asks whether sudo may install what the groups lack. Nobody is asked if nothing
+# is missing, as root, or in CI. Without a terminal nobody can answer, so nothing is installed. sudo asks
+# for its password here: in the background, where packages are installed, it could not.
+use_sudo=yes
+ask_for_root() {
+  local group package packages=() answer=''
+  may_install && [[ ! ${CI:-} ]] && ! is_root && type -P sudo apt-get >/dev/null || return 0
+  for group; do
+    while read -r _ package; do packages+=("$package"); done < <(missing "$group")
+  done
+  ((${#packages[@]})) || return 0
+  if [[ -t 0 && -t 2 ]]; then
+    read -r -p "${0##*/}: install ${packages[*]} with sudo apt-get? [y/N] " answer || true
+    if [[ $answer == [yY]* ]] && sudo -v; then return 0; fi
+  fi
+  use_sudo=''
+}
+
 # install_packages PACKAGE...
 install_packages() {
   local apt=(sudo env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends
     -o DPkg::Lock::Timeout=300 -o Acquire::Retries=1
     -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20)
-  ((EUID)) || apt=("${apt[@]:1}")
+  ! is_root || apt=("${apt[@]:1}")
   say "installing packages: $* (log: $packages_log)"
   # One unreachable source fails the whole update but may not matter; the install decides.
   "${apt[@]}" update >"$packages_log" 2>&1 </dev/null || true

@@ -6,6 +6,9 @@ arguments down; a file NAME.fails beside it makes it fail. A test takes things a
 what was called, at the exit status and at every line that the user sees.
 """
 
+import contextlib
+import os
+import pty
 import re
 import shutil
 import subprocess
@@ -17,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # What the scripts themselves call; everything else that they need is a fake.
 SYSTEM_TOOLS = (
     *("bash", "cat", "chmod", "cmp", "cp", "dirname", "env", "find", "flock", "grep", "mkdir"),
-    *("mv", "nproc", "realpath", "rm", "sed", "stat", "tail", "touch", "xargs"),
+    *("mv", "nproc", "realpath", "rm", "sed", "stat", "tail", "tee", "touch", "xargs"),
 )
 # What two imitated hosts need.
 HOST_TOOLS = (
@@ -95,7 +98,8 @@ class World:
         self.fake(self.bin / "git", GIT)
         self.fake(self.bin / "mpirun")
         self.fake(self.bin / "python3", PYTHON)
-        self.fake(self.bin / "sudo", 'exec "$@"')
+        self.fake(self.bin / "sudo", '[[ $1 == -v ]] || exec "$@"')
+        self.fake(self.bin / "id", 'echo "${USER_ID:-0}"')
         for header in ("benchmark/benchmark.h", "gtest/gtest.h", "fmt/core.h"):
             (folder / "include" / header).parent.mkdir(parents=True)
             (folder / "include" / header).touch()
@@ -132,6 +136,30 @@ class World:
             text=True,
             timeout=60,
         )
+        return Outcome(done, self.calls_file.read_text().splitlines())
+
+    def answer(self, answer: str, command: str, **environment: str) -> "Outcome":
+        """Run a command on a terminal where someone types an answer."""
+        self.calls_file.write_text("")
+        master, slave = pty.openpty()
+        os.write(master, answer.encode())
+        done = subprocess.run(
+            [self.repository / command],
+            env=self.environment | environment,
+            stdin=slave,
+            stdout=subprocess.PIPE,
+            stderr=slave,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        os.close(slave)
+        said = b""
+        with contextlib.suppress(OSError):  # the end
+            while some := os.read(master, 4096):
+                said += some
+        os.close(master)
+        done.stderr = said.decode()
         return Outcome(done, self.calls_file.read_text().splitlines())
 
 

@@ -1,7 +1,6 @@
 """./bench and ./check: what they install, build and start, and what they say (conftest.py)."""
 
 import fcntl
-import os
 import shutil
 import threading
 from pathlib import Path
@@ -176,13 +175,64 @@ def test_no_install_names_missing_packages(
     (world.bin / "mpirun").unlink()
     world.fake(world.bin / "apt-get", APT_GET)
     outcome = world.run("bench", *flags, **environment)
-    become = "" if os.geteuid() == 0 else "sudo "
     assert outcome.status == 1
     assert outcome.lines == [
-        "bench: missing: ninja mpirun; "
-        f"install with: {become}apt-get install ninja-build openmpi-bin"
+        "bench: missing: ninja mpirun; install with: apt-get install ninja-build openmpi-bin"
     ]
     assert outcome.calls("apt-get") == outcome.calls("cmake") == []
+
+
+QUESTION = "bench: install ninja-build with sudo apt-get? [y/N] "
+NAMED = "bench: missing: ninja; install with: sudo apt-get install ninja-build"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_yes"), [("y", True), ("Yes", True), ("", False), ("n", False)]
+)
+def test_someone_at_a_terminal_is_asked_before_sudo(
+    world: World, answer: str, is_yes: bool
+) -> None:
+    (world.bin / "ninja").unlink()
+    world.fake(world.bin / "apt-get", APT_GET)
+    outcome = world.answer(f"{answer}\n", "bench", USER_ID="1000")
+    assert QUESTION in "\n".join(outcome.lines)
+    assert outcome.lines[-1].endswith(NAMED) == (not is_yes)
+    assert (outcome.status == 0) == is_yes
+    assert bool(outcome.calls("apt-get")) == is_yes
+    assert [call for call in outcome.calls("sudo") if call == "-v"] == ["-v"] * is_yes
+
+
+def test_a_password_that_sudo_refuses_installs_nothing(world: World) -> None:
+    (world.bin / "ninja").unlink()
+    world.fake(world.bin / "apt-get", APT_GET)
+    (world.bin / "sudo.fails").touch()
+    outcome = world.answer("y\n", "bench", USER_ID="1000")
+    assert outcome.status == 1
+    assert outcome.lines[-1].endswith(NAMED)
+    assert outcome.calls("apt-get") == []
+
+
+# Nobody can answer there.
+def test_without_a_terminal_the_command_is_named(world: World) -> None:
+    (world.bin / "ninja").unlink()
+    world.fake(world.bin / "apt-get", APT_GET)
+    outcome = world.run("bench", USER_ID="1000")
+    assert (outcome.status, outcome.lines) == (1, [NAMED])
+    assert outcome.calls("sudo") == outcome.calls("apt-get") == []
+
+
+@pytest.mark.parametrize("environment", [{"USER_ID": "1000", "CI": "true"}, {"USER_ID": "0"}])
+def test_ci_and_root_are_not_asked(world: World, environment: dict[str, str]) -> None:
+    (world.bin / "ninja").unlink()
+    world.fake(world.bin / "apt-get", APT_GET)
+    outcome = world.answer("n\n", "bench", **environment)
+    assert (outcome.status, QUESTION in "\n".join(outcome.lines)) == (0, False)
+    assert bool(outcome.calls("sudo")) == (environment["USER_ID"] != "0")
+
+
+def test_nobody_is_asked_for_what_is_not_needed(world: World) -> None:
+    outcome = world.answer("n\n", "bench", USER_ID="1000")
+    assert (outcome.status, QUESTION in "\n".join(outcome.lines)) == (0, False)
 
 
 def test_where_there_is_no_apt(world: World) -> None:
