@@ -15,8 +15,9 @@ from typing import Any
 from drill.drills import AT_ONCE_S, Drill, Kept, Outcome
 from drill.job import RESULT, Ended
 
-_ANNOUNCED = re.compile(r"^\[\d+/\d+\] (\S+)$", re.MULTILINE)
-_PLANNED = re.compile(r"^(\d+) benchmarks; ", re.MULTILINE)
+_PLANNED = re.compile(r"^(\d+) benchmarks?; ", re.MULTILINE)
+_BLOCK = re.compile(r"^[A-Z]\w*(/\S+)?(  .*)?\n(?:.+\n)*", re.MULTILINE)  # of the table of rows
+_ROW = re.compile(r"(^|\s)(\d+(\.\d+)?|\?|ERROR:)(\s|$)")  # titles have no number of their own
 # Far above the rounding error of float sums of this size, far below the effect of a flipped bit.
 _MOST_ERROR = 1e-3
 
@@ -84,10 +85,11 @@ def _wrong_end(drill: Drill, ended: Ended, busy_s: int) -> Iterator[str]:
 def _lost_rows(
     drill: Drill, ended: Ended, rows: list[dict[str, Any]], planned: int | None
 ) -> Iterator[str]:
-    names = {row["name"] for row in rows}
-    for name in _ANNOUNCED.findall(ended.stdout):
-        if name not in names:
-            yield f"lost row: {name}"
+    table = ended.stdout.partition("\n\n")[2]
+    lines = [line for block in _BLOCK.finditer(table) for line in block[0].splitlines()[1:]]
+    shown = sum(bool(_ROW.search(line)) for line in lines)
+    if shown > len(rows):
+        yield f"lost rows: {shown} were shown, and {len(rows)} kept"
     if drill.kept is Kept.WHOLE and len(rows) != planned:
         yield f"{len(rows)} rows of {planned}"
     if drill.kept is Kept.MARKED and not 0 < len(rows) < (planned or 0):

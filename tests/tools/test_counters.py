@@ -238,6 +238,32 @@ def test_families_lead_with_counters_that_there_are() -> None:
         assert set(family.lead) <= table.counters.keys()
 
 
+# Each limit just kept, and just passed, as in tests/value_test.cc.
+@pytest.mark.parametrize(
+    ("counter", "value", "longest"),
+    [
+        ("efficiency", -12.48, 1.0),
+        ("slowdown", 0.7, 1.0),
+        ("comm_slowdown", 12.0, 12.0),
+        ("step_overhead_pct", 400.0, 100.0),
+        ("pct_of_bound", 3.0, 100.0),
+        ("exposed_comm_ms", 0.1, 10.0),
+        ("device_us_per_launch", 0.1, 10000.0),
+        ("comm_ms", 3.0, 3.0),
+        ("busbw_GBps", 300.0, 300.0),
+    ],
+)
+def test_an_interval_that_is_too_long_says_nothing(
+    counter: str, value: float, longest: float
+) -> None:
+    def says_nothing(length: float) -> bool:
+        low, high = value - length / 2, value + length / 2
+        return stored_table().counters[counter].says_nothing(value, low, high, 10.0)
+
+    assert not says_nothing(0.99 * longest)
+    assert says_nothing(1.01 * longest)
+
+
 @pytest.mark.parametrize(
     ("name", "label"),
     [

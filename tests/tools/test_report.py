@@ -550,6 +550,8 @@ def test_a_figure_is_written_with_its_interval(tmp_path: Path) -> None:
     page = page_of(tmp_path, document)
     assert page.figures(COMM)[1:] == ["2.00 ±0.02", "100 ±1"]
     assert not [header for header in page.values("th", "data-counter") if "_low" in header]
+    wide = page_of(tmp_path, samples.with_intervals(samples.document([row]), 0.6))
+    assert wide.figures(COMM)[1:] == ["?", "?"]  # they say nothing
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,13 @@ class Counter:
         told = not self.printed_unit or word in self.name.split("_")
         return self.name if told else f"{self.name} {self.printed_unit}"
 
+    def says_nothing(self, value: float, low: float, high: float, time_ms: float) -> bool:
+        """Tell whether an interval is too long for its figure to be shown (report/value.h)."""
+        whole = {"": 1.0, "%": 100.0}.get(self.unit, 0.0)
+        if self.range in (Range.SIGNED, Range.AT_MOST_1):
+            return high - low > (whole or time_ms * (1000 if self.unit == "us" else 1))
+        return high - low > max(whole, abs(value))
+
     @property
     def can_be_judged(self) -> bool:
         """Tell whether changes are ratios, or this is efficiency, judged by another figure."""

@@ -5,6 +5,8 @@ Sections are those of the families that the files define, in their order.
 A section's table initially shows the family's `lead` counters, if its rows have them; all others
 are shown on request. The notable figure of a section, named in the summary, is the largest value of
 the first lead counter that is not a time: times depend on the chosen sizes.
+
+A figure whose interval says nothing is `?`.
 """
 
 import math
@@ -116,8 +118,11 @@ def cell(row: Row, key: str) -> tuple[str, int]:
     """Write a counter of a row, with its heat, 0 to 4."""
     value = row.time_ms if key == TIME else row.counters.get(key, math.nan)
     heated = key == _SLOWDOWN and row.trusted
-    unit = row.table.counters[key].unit if key in row.table.counters else ""
+    counter = row.table.counters.get(key)
     ends = row.intervals.get(key)
+    if ends and counter and counter.says_nothing(value, *ends, row.time_ms):
+        return "?", 0
+    unit = counter.unit if counter else ""
     text = intervals.measured(value, *ends) if ends else figure(value, unit)
     return text, sum(value > limit for limit in _HEAT) if heated else 0
 
