@@ -157,9 +157,8 @@ class Experts : public ExpertWork {
   }
 
   [[nodiscard]] Cost cost() const override {
-    const auto width = static_cast<double>(this->width());
     Cost cost;
-    cost.flops = 2 * static_cast<double>(routing().LoadOf(rank())) * width * width;
+    cost.Add({routing().LoadOf(rank()), width(), width()});
     return cost;
   }
   void Reset(Stream& stream) override {

@@ -43,7 +43,7 @@ class GridGemmWorkload : public Workload {
     const double rows = static_cast<double>(tiles_y_) * kTile;
     const double columns = static_cast<double>(tiles_x_) * kTile;
     const auto k = static_cast<double>(n_);
-    cost.flops = 2 * rows * columns * k;
+    cost.Add({problem().m, problem().n, n_});
     cost.moved_bytes = sizeof(float) * (rows * k + k * columns + rows * columns);
     return cost;
   }

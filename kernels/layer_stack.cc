@@ -32,10 +32,9 @@ class PassWorkload : public Workload {
   }
 
   [[nodiscard]] Cost cost() const override {
-    const auto width = static_cast<double>(stack_->width);
     Cost cost;
-    cost.flops = 2 * static_cast<double>(stack_->tokens) * width * width *
-                 static_cast<double>(stack_->layers) * (is_backward_ ? 2 : 1);
+    cost.Add({stack_->tokens, stack_->width, stack_->width},
+             static_cast<double>(stack_->layers) * (is_backward_ ? 2 : 1));
     return cost;
   }
 

@@ -122,7 +122,7 @@ class LinearWorkload : public Workload {
       const ProductSize size = SizeOfProduct(problem);
       const auto [m, n, k] = std::tuple(static_cast<double>(size.m), static_cast<double>(size.n),
                                         static_cast<double>(size.k));
-      cost.flops += 2 * m * n * k;
+      cost.Add({size.m, size.n, size.k});
       cost.moved_bytes += (m * k + k * n + m * n * (problem.added == nullptr ? 1 : 2)) *
                           static_cast<double>(SizeOf(problem.d->shape().element));
     }
@@ -228,8 +228,7 @@ TensorStep ProductStep(const Machine& machine, const SharedTensor& a, const Shar
   const TensorShape& left = a->shape();
   const ProductSize size{d->shape().rows, d->shape().columns,
                          transposed == Transposed::kA ? left.rows : left.columns, transposed};
-  step.cost.flops =
-      2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
+  step.cost.Add({size.m, size.n, size.k});
   const std::shared_ptr<Products> products = MakeProducts(machine);
   step.enqueue = [a, w, d, size, products, of_rows = std::map<long, std::shared_ptr<Product>>()](
                      Stream& stream, long first, long rows) mutable {

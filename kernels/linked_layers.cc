@@ -33,9 +33,8 @@ class LinkedLayersWorkload : public Workload {
   }
 
   [[nodiscard]] Cost cost() const override {
-    const auto width = static_cast<double>(layers_->width);
     Cost cost;
-    cost.flops = 2 * static_cast<double>(rows_ * layers_->layers) * width * width;
+    cost.Add({rows_, layers_->width, layers_->width}, static_cast<double>(layers_->layers));
     return cost;
   }
 

@@ -188,7 +188,7 @@ float MlpProblem::rate() const {
 
 double MlpProblem::flops() const {
   const double product = 2.0 * static_cast<double>(row_count()) * static_cast<double>(dim);
-  return 3 * product * static_cast<double>(layers * steps);
+  return product * products();
 }
 
 void EnqueueBiasGelu(Stream& stream, Element element, const MatrixSize& size, void* z,

@@ -43,7 +43,8 @@ struct MlpProblem {
   [[nodiscard]] long biases_at(long layer) const { return weight_count() + layer * dim; }
   [[nodiscard]] float weight_scale() const;
   [[nodiscard]] float rate() const;
-  // Three products per layer and step, two operations per element and term.
+  // Three products per layer and step, of two operations per element and term.
+  [[nodiscard]] double products() const { return 3 * static_cast<double>(layers * steps); }
   [[nodiscard]] double flops() const;
   bool operator==(const MlpProblem&) const = default;
 };

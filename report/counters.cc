@@ -106,6 +106,10 @@ std::vector<Counter> SharedCounters() {
        "bytes copied between memories, or read and written within one, / time"},
       {"TFLOPs", "TFLOP/s", kHigher, Range::kNotNegative, "rate",
        "floating-point operations / time"},
+      {"m", "count", kNeither, Range::kPositive, "m",
+       "rows of the result of the row's largest matrix product, m x k times k x n"},
+      {"n", "count", kNeither, Range::kPositive, "n", "columns of that result"},
+      {"k", "count", kNeither, Range::kPositive, "k", "terms of each of its sums"},
       {"bound_ms", "ms", kLower, Range::kPositive, "bound",
        "longest path through the schedule, with the steps of each lane or engine as they run there "
        "with nothing beside them"},

@@ -23,6 +23,16 @@ namespace overlapbench {
 
 class Ranks;
 
+// The sizes of a matrix product: m × k times k × n.
+struct MatrixProduct {
+  long m = 0;
+  long n = 0;
+  long k = 0;
+  [[nodiscard]] double flops() const {
+    return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
+};
+
 // The total cost of one Enqueue.
 struct Cost {
   double flops = 0;         // floating-point operations
@@ -31,8 +41,15 @@ struct Cost {
   double copied_bytes = 0;  // bytes copied from one memory to another, counted once
   // Of a communication or copy: approximately what it reads and writes in this device's memory.
   double memory_bytes = 0;
-  double wire_bytes = 0;  // a collective's size in bytes, as nccl-tests counts it (algbw)
-  double bus_factor = 0;  // busbw = algbw × bus_factor (nccl-tests, doc/PERFORMANCE.md)
+  double wire_bytes = 0;       // a collective's size in bytes, as nccl-tests counts it (algbw)
+  double bus_factor = 0;       // busbw = algbw × bus_factor (nccl-tests, doc/PERFORMANCE.md)
+  MatrixProduct product = {};  // the largest matrix product; empty if there is none
+
+  // Adds a product that is done so many times.
+  void Add(const MatrixProduct& shape, double times = 1) {
+    flops += shape.flops() * times;
+    if (shape.flops() > product.flops()) product = shape;
+  }
 };
 
 // What verification found.

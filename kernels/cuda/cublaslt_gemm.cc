@@ -40,7 +40,7 @@ class CublasGemmWorkload : public Workload {
     const auto n = static_cast<double>(n_);
     const auto repeat = static_cast<double>(repeat_);
     Cost cost;
-    cost.flops = 2 * n * n * n * repeat;
+    cost.Add({n_, n_, n_}, repeat);
     const std::size_t element_bytes = 2 * SizeOf(precision_.input) + SizeOf(precision_.output);
     cost.moved_bytes = n * n * static_cast<double>(element_bytes) * repeat;
     return cost;

@@ -88,7 +88,7 @@ class MlpWorkload : public Workload {
 
   [[nodiscard]] Cost cost() const override {
     Cost cost;
-    cost.flops = problem_.flops();
+    cost.Add({problem_.batch, problem_.dim, problem_.dim}, problem_.products());
     return cost;
   }
   // A stream's queue of launches is finite: once it is full, the next launch waits.

@@ -27,6 +27,9 @@ class Attributes:
     busbw_GBps: Figure  # busbw
     GBps: Figure  # bandwidth
     TFLOPs: Figure  # rate
+    m: Figure  # m
+    n: Figure  # n
+    k: Figure  # k
     bound_ms: Figure  # bound
     pct_of_bound: Figure  # of the bound
     sequential_ms: Figure  # sequential
