@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "benchmarks/catalog.h"
+#include "benchmarks/preflight.h"
 #include "fixtures/energy.h"
 #include "fixtures/patterns.h"
 #include "git_revision.h"
@@ -55,25 +57,60 @@ std::string Wrapped(const std::string& text) {
   return wrapped;
 }
 
-void PrintHelp() {
-  const CounterTable table = AllCounters();
-  std::string text =
+std::string Overview(const CounterTable& table) {
+  std::vector<std::string> families;
+  for (const FamilyText& family : table.families()) families.push_back(family.name);
+  return fmt::format(
       "overlapbench: what it costs to overlap computation and communication.\n\n"
-      "Families:\n";
-  for (const FamilyText& family : table.families())
-    text += fmt::format("  {:<15} {}\n", family.name, family.about);
-  text +=
-      "\nNames have the form Family/Workload[+Workload]/axis:value/...\n\n"
+      "Rows are named Family/Workload[+Workload]/axis:value/... The families are\n"
+      "{}.\n\n"
+      "Flags that most runs need:\n{}\n"
       "Examples:\n"
-      "  --benchmark_filter=Overlap\n"
       "  --benchmark_filter=Overlap/AllToAll.Gemm --axis bytes=1M,64M --axis grid=1x1\n"
       "  --pair AllReduce+Softmax --axis bytes=64M --axis columns=4K\n"
       "  --benchmark_filter=Copy/Pipelined --axis pipeline_streams=1,4\n"
-      "  --benchmark_filter=Comm --axis cache=warm --axis cadence=streaming\n"
-      "      as nccl-tests measures\n"
-      "  --benchmark_out=result.json --benchmark_repetitions=3\n\n" +
-      OptionsHelp() + "\nCounters:\n" + CounterHelp(table);
-  std::cout << Wrapped(text);
+      "  --benchmark_filter=Comm --axis cache=warm --axis cadence=streaming\n\n"
+      "More: --help families (what each measures), --help axes, --help counters (m, n\n"
+      "and k are the sizes of a product), --help flags.\n",
+      fmt::join(families, ", "), CommonFlagsHelp());
+}
+
+std::string FamiliesHelp(const CounterTable& table) {
+  std::string text = "Families:\n";
+  for (const FamilyText& family : table.families())
+    text += fmt::format("  {:<15} {}\n", family.name, family.about);
+  return text;
+}
+
+// The workloads' and scenarios' axes that this build has, each once.
+std::string AxesHelp() {
+  struct Told {
+    std::vector<std::string> helps;
+    std::vector<std::string> choices;
+  };
+  std::map<std::string, Told> axes;
+  for (const Axis& axis : KnownAxes()) {
+    Told& told = axes[axis.name];
+    if (std::ranges::find(told.helps, axis.help) == told.helps.end())
+      told.helps.push_back(axis.help);
+    told.choices = axis.choices;
+  }
+  std::string text =
+      "Axes, as in --axis bytes=1M,64M. --list_axes: of each workload, with defaults.\n";
+  for (const auto& [name, told] : axes) {
+    const std::string choices =
+        told.choices.empty() ? "" : fmt::format("; one of {}", fmt::join(told.choices, ", "));
+    text += fmt::format("  {:<19} {}{}\n", name, fmt::join(told.helps, "; "), choices);
+  }
+  return text;
+}
+
+std::string HelpOn(const std::string& topic) {
+  const CounterTable table = AllCounters();
+  if (topic == "families") return FamiliesHelp(table);
+  if (topic == "axes") return AxesHelp();
+  if (topic == "counters") return "Counters:\n" + CounterHelp(table);
+  return topic == "flags" ? FlagsHelp() : Overview(table);
 }
 
 void PrintVersion() {
@@ -126,10 +163,11 @@ std::string EnergyTime(const Options& options, const std::vector<Benchmark>& cho
 
 }  // namespace
 
-void Answer(Question question) {
+void Answer(Question question, const std::string& help_topic) {
   switch (question) {
     case Question::kHelp:
-      return PrintHelp();
+      std::cout << Wrapped(HelpOn(help_topic));
+      return;
     case Question::kVersion:
       return PrintVersion();
     case Question::kCountersAsJson:

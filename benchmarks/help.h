@@ -2,6 +2,7 @@
 // --list_counters.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "benchmarks/plan.h"
@@ -9,8 +10,8 @@
 
 namespace overlapbench {
 
-// Prints the answer, without ranks.
-void Answer(Question question);
+// Prints the answer, without ranks. `help_topic`: of kHelpTopics; "": an overview.
+void Answer(Question question, const std::string& help_topic = "");
 
 // Prints the chosen benchmarks, their number, and roughly how long measuring them takes.
 void PrintDryRun(const Options& options, const std::vector<Benchmark>& chosen);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "benchmarks/name_filter.h"
@@ -47,6 +48,44 @@ std::vector<std::string> DescribeUnavailable(const Plan& plan, const NameFilter&
     lines.push_back(fmt::format("not available: {}{}: {}", first, more, text));
   }
   return lines;
+}
+
+// The words between the slashes, pluses and colons of names; of a filter, between its operators.
+std::vector<std::string> WordsOf(const std::string& text) {
+  const auto is_of_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (is_of_word(c))
+      words.back() += c;
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  std::erase_if(words, [](const std::string& word) {
+    return word.empty() || std::isdigit(static_cast<unsigned char>(word.front())) != 0;
+  });
+  return words;
+}
+
+// "; did you mean AllToAll?" for the first word of the filter that is in no name.
+std::string MeantBy(const std::string& filter, const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Benchmark& benchmark : plan.benchmarks()) names.push_back(benchmark.name);
+  for (const Plan::Unavailable& one : plan.unavailable()) names.push_back(one.name);
+  std::set<std::string> known;
+  for (const std::string& name : names) {
+    for (std::string& word : WordsOf(name)) known.insert(std::move(word));
+  }
+  const std::vector<std::string> words = WordsOf(filter);
+  for (const std::string& word : words) known.erase(word);
+  for (const std::string& word : words) {
+    const bool is_known = std::ranges::any_of(
+        names, [&](const std::string& name) { return name.find(word) != std::string::npos; });
+    if (is_known) continue;
+    return DidYouMean(word, {known.begin(), known.end()});
+  }
+  return "";
 }
 
 }  // namespace
@@ -157,16 +196,18 @@ std::string ShownUnavailable(const Selection& selection, const Screen& screen) {
 void RequireSomething(const Plan& plan, const Selection& selection, const std::string& filter) {
   if (!selection.benchmarks.empty()) return;
   const auto& lines = selection.unavailable;
-  std::string why = lines.empty() ? "--benchmark_list_tests lists the names" : lines.front();
+  const std::string meant = lines.empty() ? MeantBy(filter, plan) : "";
+  std::string why = (meant.empty() ? "; " : meant + " ") +
+                    (lines.empty() ? "--benchmark_list_tests lists the names" : lines.front());
   if (const std::string escaped = WithPlusEscaped(filter); escaped != filter) {
-    const Selection meant = Select(plan, escaped);
-    if (!meant.benchmarks.empty() || !meant.unavailable.empty())
-      why = fmt::format("its + is an operator; for a literal +, write --benchmark_filter='{}'",
+    const Selection literal = Select(plan, escaped);
+    if (!literal.benchmarks.empty() || !literal.unavailable.empty())
+      why = fmt::format("; its + is an operator; for a literal +, write --benchmark_filter='{}'",
                         ShownFilter(escaped));
   }
-  if (filter == ".") throw UsageError(fmt::format("no benchmark can run here; {}", why));
+  if (filter == ".") throw UsageError(fmt::format("no benchmark can run here{}", why));
   throw UsageError(
-      fmt::format("no benchmark matches --benchmark_filter={}; {}", ShownFilter(filter), why));
+      fmt::format("no benchmark matches --benchmark_filter={}{}", ShownFilter(filter), why));
 }
 
 }  // namespace overlapbench

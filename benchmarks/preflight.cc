@@ -87,4 +87,14 @@ void RequireUsable(const Options& options, const std::function<void(const Regist
   if (!ChoosesCuda(options)) static_cast<void>(host.With(options.axes, options.pairs));
 }
 
+std::vector<Axis> KnownAxes() {
+  const HostPlan host;
+  std::vector<Axis> axes;
+  for (const WorkloadSpec& spec : host.registry().specs())
+    axes.insert(axes.end(), spec.axes.begin(), spec.axes.end());
+  const Plan plan = host.With({}, {});
+  axes.insert(axes.end(), plan.axes().begin(), plan.axes().end());
+  return axes;
+}
+
 }  // namespace overlapbench

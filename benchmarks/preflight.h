@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "fixtures/options.h"
 #include "workload/registry.h"
@@ -24,5 +25,8 @@ void RequireUsableFilters(const Options& options);
 // that do not exist. `others` may refuse more; it gets the host backend's workloads. Leaves no file
 // behind.
 void RequireUsable(const Options& options, const std::function<void(const Registry&)>& others);
+
+// Every axis of the workloads, and then of the scenarios; several may have the same name.
+std::vector<Axis> KnownAxes();
 
 }  // namespace overlapbench

@@ -1,24 +1,30 @@
 #include "device/text.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace overlapbench {
 namespace {
 
+char Lower(char letter) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+}
+
 // How many letters must be added, left out, replaced, or swapped with their neighbour to get from
-// one word to the other (optimal string alignment).
+// one word to the other (optimal string alignment), whose case does not matter.
 std::size_t Slips(std::string_view from, std::string_view to) {
   std::vector<std::vector<std::size_t>> slips(from.size() + 1,
                                               std::vector<std::size_t>(to.size() + 1));
+  const auto same = [&](std::size_t i, std::size_t j) { return Lower(from[i]) == Lower(to[j]); };
   for (std::size_t i = 0; i <= from.size(); ++i) {
     for (std::size_t j = 0; j <= to.size(); ++j) {
       if (i == 0 || j == 0) {
         slips[i][j] = i + j;
         continue;
       }
-      const std::size_t replaced = slips[i - 1][j - 1] + (from[i - 1] == to[j - 1] ? 0 : 1);
+      const std::size_t replaced = slips[i - 1][j - 1] + (same(i - 1, j - 1) ? 0 : 1);
       slips[i][j] = std::min({slips[i - 1][j] + 1, slips[i][j - 1] + 1, replaced});
-      const bool swapped = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+      const bool swapped = i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1);
       if (swapped) slips[i][j] = std::min(slips[i][j], slips[i - 2][j - 2] + 1);
     }
   }

@@ -28,7 +28,7 @@ inline std::string WithinBytes(std::string_view text, std::size_t most_bytes) {
   return std::string(text.substr(0, size));
 }
 
-// "; did you mean grid?" if `word` is within a typo or two of one of `known`, else "".
+// "; did you mean grid?" if `word` is within a typo or two of one of `known`, in any case, else "".
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace overlapbench

@@ -146,7 +146,7 @@ int Main(const std::vector<std::string>& arguments, ProgramHooks& hooks) {
     }
   }
   if (line.options.question != Question::kNone) {
-    if (place.rank == 0) Answer(line.options.question);
+    if (place.rank == 0) Answer(line.options.question, line.options.help_topic);
     return 0;
   }
   if (line.options.plan_ranks > 0) {

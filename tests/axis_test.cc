@@ -75,7 +75,8 @@ TEST(IntegerAxis, TakesSizesAsWell) {
 
 TEST(ChoiceAxis, ErrorsListTheChoices) {
   EXPECT_EQ(ReadValues(Place(), "in,out"), (std::vector<std::string>{"in", "out"}));
-  EXPECT_EQ(Refusal(Place(), "IN"), "axis place: 'IN' is not one of out, in");
+  EXPECT_EQ(Refusal(Place(), "IN"), "axis place: 'IN' is not one of out, in; did you mean in?");
+  EXPECT_EQ(Refusal(Place(), "none"), "axis place: 'none' is not one of out, in");
 }
 
 TEST(OrAuto, TakesAutoAndWhatTheAxisTakes) {

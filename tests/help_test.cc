@@ -30,17 +30,25 @@ std::vector<std::string> LinesOf(const std::string& text) {
   return lines;
 }
 
-// A line that could be broken has at most 80 columns. What continues a table's last column begins
-// where that column does.
+std::string HelpOn(const std::string& topic) {
+  return Printed([&] { Answer(Question::kHelp, topic); });
+}
+
+// Together with what ./bench says of itself, the overview has at most 60 lines. A line that could
+// be broken has at most 80 columns. What continues a table's last column begins where that column
+// does.
 TEST(Help, FitsAScreen) {
-  const std::vector<std::string> lines = LinesOf(AnswerTo(Question::kHelp));
-  EXPECT_EQ(lines.front(), "overlapbench: what it costs to overlap computation and communication.");
-  EXPECT_EQ(std::ranges::count(lines, "Families:"), 1);
-  EXPECT_EQ(std::ranges::count(lines, "Counters:"), 1);
-  for (const std::string& line : lines) {
-    const std::size_t column = line.rfind("  ") == std::string::npos ? 0 : line.rfind("  ") + 2;
-    EXPECT_TRUE(line.size() <= 80 || line.find(' ', column) == std::string::npos) << line;
+  const std::vector<std::string> overview = LinesOf(HelpOn(""));
+  EXPECT_EQ(overview.front(),
+            "overlapbench: what it costs to overlap computation and communication.");
+  EXPECT_LE(overview.size(), 34U);
+  for (const char* const topic : {"", "families", "axes", "counters", "flags"}) {
+    for (const std::string& line : LinesOf(HelpOn(topic))) {
+      const std::size_t column = line.rfind("  ") == std::string::npos ? 0 : line.rfind("  ") + 2;
+      EXPECT_TRUE(line.size() <= 80 || line.find(' ', column) == std::string::npos) << line;
+    }
   }
+  const std::vector<std::string> lines = LinesOf(HelpOn("families"));
   const auto gelu =
       std::ranges::find_if(lines, [](const auto& line) { return line.starts_with("  Gelu "); });
   ASSERT_NE(gelu, lines.end());
@@ -50,9 +58,17 @@ TEST(Help, FitsAScreen) {
 }
 
 TEST(Help, NamesEveryFamilyAndCounter) {
-  const std::string help = AnswerTo(Question::kHelp);
-  for (const Family& family : AllFamilies())
-    EXPECT_NE(help.find("\n  " + family.name + " "), std::string::npos) << family.name;
+  const std::string families = HelpOn("families");
+  const std::string overview = HelpOn("");
+  for (const Family& family : AllFamilies()) {
+    EXPECT_NE(families.find("\n  " + family.name + " "), std::string::npos) << family.name;
+    EXPECT_NE(overview.find(family.name), std::string::npos) << family.name;
+  }
+  const std::string counters = HelpOn("counters");
+  for (const char* const counter : {"m", "n", "k", "knee_sms"})
+    EXPECT_NE(counters.find("\n  " + std::string(counter) + "  "), std::string::npos) << counter;
+  for (const char* const topic : kHelpTopics)
+    EXPECT_NE(overview.find(std::string("--help ") + topic), std::string::npos) << topic;
   const std::string markdown = AnswerTo(Question::kCountersAsMarkdown);
   EXPECT_NE(markdown.find("`knee_sms`"), std::string::npos);
   EXPECT_EQ(markdown.find('{'), std::string::npos);
@@ -60,6 +76,21 @@ TEST(Help, NamesEveryFamilyAndCounter) {
   EXPECT_TRUE(json.starts_with("{\n")) << json.substr(0, 9);
   EXPECT_TRUE(json.ends_with("]\n}\n") || json.ends_with("}\n}\n")) << json.substr(json.size() - 9);
   EXPECT_NE(json.find("\"knee_sms\""), std::string::npos);
+}
+
+// Of workloads, of scenarios and of samples, with what each of them says.
+TEST(Help, NamesEveryAxisOnce) {
+  const std::vector<std::string> lines = LinesOf(HelpOn("axes"));
+  const auto count = [&](const std::string& axis) {
+    return std::ranges::count_if(
+        lines, [&](const auto& line) { return line.starts_with("  " + axis + "  "); });
+  };
+  for (const char* const axis : {"bytes", "grid", "cache", "prefetch", "comm_ctas", "first"})
+    EXPECT_EQ(count(axis), 1) << axis;
+  const std::string text = HelpOn("axes");
+  EXPECT_NE(text.find("size per rank, as nccl-tests counts it; size of the copy"),
+            std::string::npos);
+  EXPECT_NE(text.find("; one of tile, full"), std::string::npos);
 }
 
 TEST(Help, SaysWhatTheProgramIs) {

@@ -335,13 +335,33 @@ TEST_F(OptionsTest, FlagsOfRank0AloneAreNotShared) {
       "");
 }
 
+TEST_F(OptionsTest, HelpTakesATopic) {
+  const auto topic = [](const std::vector<std::string>& arguments) {
+    const Options options = ParseOptions(arguments);
+    return options.question == Question::kHelp ? "help:" + options.help_topic : "";
+  };
+  EXPECT_EQ(topic({"--help"}), "help:");
+  EXPECT_EQ(topic({"-h", "axes"}), "help:axes");
+  EXPECT_EQ(topic({"--help=flags"}), "help:flags");
+  EXPECT_EQ(topic({"--help", "--backend=host"}), "help:");
+  EXPECT_EQ(Refusal({"--help", "axis"}),
+            "--help knows nothing of 'axis'; did you mean axes? it takes families, axes, counters, "
+            "flags");
+  EXPECT_EQ(Refusal({"--help=everything"}),
+            "--help knows nothing of 'everything'; it takes families, axes, counters, flags");
+}
+
 TEST_F(OptionsTest, HelpListsEveryFlagOfTheSuite) {
-  const std::string help = OptionsHelp();
+  const std::string help = FlagsHelp();
   for (const auto* flag : {"--backend=", "--axis=", "--list_axes", "--budget_ms=", "--timeout_s=",
                            "--gate=", "--host_cores=", "--samples_out=", "--benchmark_filter=",
                            "--benchmark_list_tests", "--v="}) {
     EXPECT_NE(help.find(std::string("  ") + flag), std::string::npos) << flag;
   }
+  EXPECT_EQ(help.find("interleaving"), std::string::npos) << "which is refused";
+  const std::string common = CommonFlagsHelp();
+  EXPECT_NE(common.find("  --benchmark_filter="), std::string::npos);
+  EXPECT_EQ(common.find("--share_gpu"), std::string::npos);
 }
 
 }  // namespace

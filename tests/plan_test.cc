@@ -318,7 +318,18 @@ TEST_F(SelectTest, RefusesAFilterThatSelectsNothing) {
             "no benchmark matches --benchmark_filter=Comm/Lost; not available: Comm/Lost: Lost "
             "needs at least 2 GPUs");
   EXPECT_EQ(RefusalOf("Lots"),
-            "no benchmark matches --benchmark_filter=Lots; --benchmark_list_tests lists the names");
+            "no benchmark matches --benchmark_filter=Lots; did you mean Lost? "
+            "--benchmark_list_tests lists the names");
+  // Only a word that is in no name can be a slip.
+  EXPECT_EQ(RefusalOf("Compute/Wrok"),
+            "no benchmark matches --benchmark_filter=Compute/Wrok; did you mean Work? "
+            "--benchmark_list_tests lists the names");
+  EXPECT_EQ(RefusalOf("Work.*cuont:[24]"),
+            "no benchmark matches --benchmark_filter=Work.*cuont:[24]; did you mean count? "
+            "--benchmark_list_tests lists the names");
+  EXPECT_EQ(RefusalOf("Work/Even"),
+            "no benchmark matches --benchmark_filter=Work/Even; --benchmark_list_tests lists the "
+            "names");
   EXPECT_EQ(TextOf([&] { Select(plan_, "("); }),
             "--benchmark_filter: '(' is not a regular expression");
   EXPECT_NO_THROW(RequireSomething(plan_, Select(plan_, "Work"), "Work"));

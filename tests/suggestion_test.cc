@@ -19,6 +19,11 @@ TEST(DidYouMean, CorrectsTwoTyposInALongWord) {
   EXPECT_EQ(DidYouMean("caddance", kAxes), "; did you mean cadence?");
 }
 
+TEST(DidYouMean, IgnoresCase) {
+  EXPECT_EQ(DidYouMean("Alltoall", {"AllGather", "AllToAll"}), "; did you mean AllToAll?");
+  EXPECT_EQ(DidYouMean("GIRD", kAxes), "; did you mean grid?");
+}
+
 TEST(DidYouMean, DoesNotGuess) {
   for (const char* other : {"", "trid_", "grids_of", "stride", "precision", "id", "gr", "gridxx",
                             "ggrd", "grxi", "igid", "grdg", "gixd", "rxid", "rgidx"})

@@ -43,7 +43,7 @@ std::string CanonicalChoice(std::string_view text, const std::vector<std::string
   if (std::ranges::find(choices, text) != choices.end()) return std::string(text);
   std::string list;
   for (const auto& choice : choices) list += (list.empty() ? "" : ", ") + choice;
-  throw UsageError("'" + std::string(text) + "' is not one of " + list);
+  throw UsageError("'" + std::string(text) + "' is not one of " + list + DidYouMean(text, choices));
 }
 
 Axis Finish(Axis axis, std::string_view defaults, std::string_view standing) {
@@ -80,8 +80,15 @@ Axis ChoiceAxis(std::string name, std::string help, std::vector<std::string> cho
 
 Axis OrWord(Axis axis, std::string_view word, std::string_view defaults,
             std::string_view standing) {
-  axis.canonical = [word = std::string(word), canonical = std::move(axis.canonical)](
-                       std::string_view text) { return text == word ? word : canonical(text); };
+  axis.canonical = [word = std::string(word),
+                    canonical = std::move(axis.canonical)](std::string_view text) {
+    if (text == word) return word;
+    try {
+      return canonical(text);
+    } catch (const UsageError& error) {
+      throw UsageError(error.what() + DidYouMean(text, {word}));
+    }
+  };
   return Finish(std::move(axis), defaults, standing);
 }
 

@@ -36,27 +36,53 @@ def test_checking_flags_says_nothing_of_good_ones(launcher: "Launcher") -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_the_help_of_run_lists_every_flag_and_fits_a_terminal(launcher: "Launcher") -> None:
+def help_of(launcher: "Launcher", *command: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "overlapbench", "run", "--help"],
+        command,
         env=launcher.environment()
         | {"OVERLAPBENCH_BINARY": str(launcher.binary), "PYTHONPATH": str(ROOT / "tools")},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "\nCounters:\n" in done.stdout
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    return done.stdout
+
+
+# Also what only a checkout has.
+def test_the_help_of_bench_fits_a_terminal(launcher: "Launcher") -> None:
+    overview = help_of(launcher, *launcher.bench(), "--help")
+    assert overview.count("\n") <= 60
+    assert "--build-only" in overview
+    for topic in ("families", "axes", "counters", "flags"):
+        assert f"--help {topic}" in overview
+        expected = launcher.alone("--help", topic).stdout
+        assert help_of(launcher, *launcher.bench(), "--help", topic) == expected
+        assert help_of(launcher, *launcher.bench(), f"--help={topic}") == expected
+    done = launcher.alone("--help", "conters")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "overlapbench: --help knows nothing of 'conters'; did you mean counters? it takes "
+        "families, axes, counters, flags\n"
+    )
+
+
+def test_the_help_of_run_lists_every_flag(launcher: "Launcher") -> None:
+    run = (sys.executable, "-m", "overlapbench", "run")
+    said = help_of(launcher, *run, "--help") + help_of(launcher, *run, "--help", "flags")
     # Without the refused ones, and those that only a checkout has.
     options = (ROOT / "fixtures/options.cc").read_text(encoding="utf-8")
-    taken = {*re.findall(r'^    \{"(--[\w-]+)", (?:true|false), "', options, re.MULTILINE)}
+    flags = re.split(r'^    \{"', options, flags=re.MULTILINE)[1:]
+    taken = {
+        flag.partition('"')[0] for flag in flags if "Shown::kNot" not in flag.partition("},\n")[0]
+    }
     script = (ROOT / "bench").read_text(encoding="utf-8").partition("  while (($#)); do\n")[2]
     cases = re.findall(r"^      (--[^)]+)\)", script.partition("    esac")[0], re.MULTILINE)
     building = {"--build-dir", "--build-only", "--no-build", "--no-install", "--binary"}
     taken |= {*re.findall(r"--[a-z][\w-]*", " ".join(cases))} - building
     assert len(taken) > 40
-    offered = {*re.findall(r"^  (--[\w-]+)", done.stdout, re.MULTILINE)}
-    assert offered == taken | {"--help"}
+    offered = {*re.findall(r"^  (--[\w-]+)", said, re.MULTILINE)}
+    assert offered == taken
 
 
 def test_the_examples_of_help_name_rows(launcher: "Launcher") -> None:

@@ -123,7 +123,8 @@ REFUSALS = {
     "csv file": (["--benchmark_out_format=csv"], "--benchmark_out_format: only json is available"),
     "filter without match": (
         ["--benchmark_filter=Overlpa"],
-        "no benchmark matches --benchmark_filter=Overlpa; --benchmark_list_tests lists",
+        "no benchmark matches --benchmark_filter=Overlpa; did you mean Overlap? "
+        "--benchmark_list_tests lists",
     ),
     "name whose plus is not escaped": (
         ["--benchmark_filter=Overlap/AllToAll+Gemm"],
