@@ -17,6 +17,7 @@ constexpr std::size_t kIndent = 4;
 constexpr std::size_t kMark = 11;     // "  invalid a"
 constexpr std::size_t kReach = 7;     // " ±0.055"
 constexpr std::size_t kFigures = 32;  // T, slowdown, comp × and comm ×
+constexpr std::size_t kShare = 3;     // or this part of a narrow screen
 constexpr std::size_t kMostKeys = 3;  // of axes
 constexpr std::size_t kInPipe = 120;
 constexpr const char* kStanding = "-";  // the value that names leave out
@@ -200,7 +201,7 @@ RowTable::Block RowTable::MakeBlock(const std::vector<std::string>& names) const
   block.heading = Filled(heading, line_width_, kIndent);
   // One family, and at most so many axes, beside which the first figures have room.
   block.fits = block.fits && !common.empty() && axis_keys <= kMostKeys &&
-               RoomForFigures(block) >= std::min(kFigures, columns_ / 2) &&
+               RoomForFigures(block) >= std::min(kFigures, columns_ / kShare) &&
                std::ranges::all_of(names, [&](const std::string& name) {
                  return counters_.FamilyOf(name) == counters_.FamilyOf(names.front());
                });

@@ -23,6 +23,11 @@ std::string NumberText(const Counter& counter, double value) {
   return FourDigits(value);
 }
 
+// To the farther end of the interval.
+double Reach(const Figure& figure) {
+  return std::max({0.0, figure.value - figure.interval->low, figure.interval->high - figure.value});
+}
+
 int Decimals(const std::string& number) {
   const auto point = number.find('.');
   return point == std::string::npos ? 0 : static_cast<int>(number.size() - point) - 1;
@@ -52,7 +57,7 @@ bool SaysNothing(const Row& row, const Counter& counter) {
   const bool is_signed = counter.range == Range::kSigned || counter.range == Range::kAtMostOne;
   const double most =
       is_signed ? (whole > 0 ? whole : time) : std::max(whole, std::abs(figure->value));
-  return figure->interval->high - figure->interval->low > most;
+  return 2 * Reach(*figure) > most;
 }
 
 ShownFigure Shown(const Row& row, const Counter& counter, const TimeUnit& unit) {
@@ -63,8 +68,7 @@ ShownFigure Shown(const Row& row, const Counter& counter, const TimeUnit& unit) 
   const double value = figure->value * factor;
   std::string number = NumberText(counter, value);
   if (!figure->interval) return {number, ""};
-  const double reach = factor * std::max({0.0, figure->value - figure->interval->low,
-                                          figure->interval->high - figure->value});
+  const double reach = factor * Reach(*figure);
   if (!(reach > 0) || number.find('e') != std::string::npos) return {number, ""};
   const int decimals =
       std::clamp(-static_cast<int>(std::floor(std::log10(reach))), 0, Decimals(number));

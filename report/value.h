@@ -2,12 +2,11 @@
 //
 // The number ends at the first digit of the larger reach of its interval: "1.45" and "±0.03".
 //
-// A figure whose interval says nothing is shown as "?". An interval says nothing if it is longer
-// than
-// - 1 for a signed ratio (efficiency: 1 is perfect overlap, 0 none), and 100 for a percentage,
+// A figure whose interval says nothing is shown as "?". It says nothing if it reaches, on either
+// side, farther than half of
+// - 1 for a signed ratio (efficiency: 1 is perfect overlap, 0 none), 100 for a signed percentage,
 // - the row's time for another signed figure, which is a difference of times,
-// - the figure itself for one that is never negative; of a ratio or percentage that is at most 1 or
-//   100, than that.
+// - the figure itself if it is never negative; 1 for a ratio below 1, 100 for a percentage below.
 #pragma once
 
 #include <string>

@@ -63,7 +63,7 @@ TEST(Shown, IsInTheUnitOfTimes) {
 }
 
 // Each limit just kept, and just passed. A row takes 10 ms.
-TEST(SaysNothing, IfTheIntervalIsTooLong) {
+TEST(SaysNothing, IfTheIntervalReachesTooFar) {
   const auto says_nothing = [](const Counter& counter, double value, double length) {
     return ShownOf(counter, {value, Interval{value - length / 2, value + length / 2}}) == "?";
   };
@@ -87,6 +87,7 @@ TEST(SaysNothing, IfTheIntervalIsTooLong) {
     EXPECT_TRUE(says_nothing(counter, value, longest * 1.01)) << counter.unit << value;
   }
   EXPECT_EQ(ShownOf(CounterOf("", Range::kSigned), {-12.48, Interval{-18.4, -6.6}}), "?");
+  EXPECT_EQ(ShownOf(CounterOf(""), {2.3, Interval{2.2, 3.5}}), "?") << "one side decides";
   EXPECT_EQ(ShownOf(CounterOf("", Range::kSigned), -12.48), "-12.48") << "without an interval";
 }
 

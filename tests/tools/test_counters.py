@@ -253,7 +253,7 @@ def test_families_lead_with_counters_that_there_are() -> None:
         ("busbw_GBps", 300.0, 300.0),
     ],
 )
-def test_an_interval_that_is_too_long_says_nothing(
+def test_an_interval_that_reaches_too_far_says_nothing(
     counter: str, value: float, longest: float
 ) -> None:
     def says_nothing(length: float) -> bool:

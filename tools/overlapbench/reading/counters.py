@@ -91,11 +91,13 @@ class Counter:
         return self.name if told else f"{self.name} {self.printed_unit}"
 
     def says_nothing(self, value: float, low: float, high: float, time_ms: float) -> bool:
-        """Tell whether an interval is too long for its figure to be shown (report/value.h)."""
+        """Tell whether an interval reaches too far for its figure to be shown (report/value.h)."""
         whole = {"": 1.0, "%": 100.0}.get(self.unit, 0.0)
         if self.range in (Range.SIGNED, Range.AT_MOST_1):
-            return high - low > (whole or time_ms * (1000 if self.unit == "us" else 1))
-        return high - low > max(whole, abs(value))
+            most = whole or time_ms * (1000 if self.unit == "us" else 1)
+        else:
+            most = max(whole, abs(value))
+        return 2 * max(value - low, high - value) > most
 
     @property
     def can_be_judged(self) -> bool:
