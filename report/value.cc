@@ -19,7 +19,7 @@ std::optional<Figure> FigureOf(const Row& row, const std::string& counter) {
 std::string NumberText(const Counter& counter, double value) {
   if (counter.unit.empty()) return fmt::format("{:.2f}", value);
   if (counter.unit == "count" || counter.unit == "bool") return fmt::format("{:.0f}", value);
-  if (counter.unit == "%" || counter.unit == "GB/s") return fmt::format("{:.1f}", value);
+  if (counter.unit == "%") return fmt::format("{:.1f}", value);
   return FourDigits(value);
 }
 

@@ -29,6 +29,7 @@ TEST(Shown, EndsAtTheFirstDigitOfTheLargerReach) {
   EXPECT_EQ(ShownOf(ratio, {12.34, Interval{10, 13}}), "12 ±2");
   EXPECT_EQ(ShownOf(ratio, {2, Interval{1.9995, 2}}), "2.00 ±0.00");
   EXPECT_EQ(ShownOf(ratio, {-0.04, Interval{-0.2, 0.1}}), "0.0 ±0.2");
+  EXPECT_EQ(ShownOf(CounterOf("GB/s"), {0.0412, Interval{0.04, 0.043}}), "0.041 ±0.002");
   const Counter time = CounterOf("ms");
   EXPECT_EQ(ShownOf(time, {13.0391, Interval{12.49, 13.1}}), "13.0 ±0.5");
   EXPECT_EQ(ShownOf(time, {0.0123456, Interval{0.0121, 0.0124}}), "0.0123 ±0.0002");
