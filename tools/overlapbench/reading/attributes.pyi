@@ -53,8 +53,8 @@ class Attributes:
     slowdown: Figure  # slowdown
     efficiency: Figure  # efficiency
     hidden_comm: Figure  # hidden comm
-    comp_slowdown: Figure  # comp slowdown
-    comm_slowdown: Figure  # comm slowdown
+    comp_slowdown: Figure  # comp ×
+    comm_slowdown: Figure  # comm ×
     second_slowdown: Figure  # second slowdown
     exposed_comm_ms: Figure  # exposed comm
     coverage: Figure  # coverage
