@@ -60,12 +60,11 @@ def test_time_is_zoomed_by_ctrl_and_the_wheel_and_seen_whole_again(
     page.mouse.wheel(0, -300)
     page.keyboard.up("Control")
 
-    def all_rows_move() -> bool:
+    def the_row_moves() -> bool:
         zoomed = bars(drawing, "0F0")
-        pairs = zip(zoomed, before, strict=False)
-        return len(zoomed) == len(before) and all(now > 1.2 * then for now, then in pairs)
+        return zoomed[0] > 1.2 * before[0] and zoomed[1:] == before[1:]
 
-    await_true(page, all_rows_move)
+    await_true(page, the_row_moves)
     page.mouse.dblclick(*middle_of(drawing))
     await_true(page, lambda: bars(drawing, "0F0") == pytest.approx(before))
 

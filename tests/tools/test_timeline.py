@@ -11,6 +11,7 @@ from overlapbench.traces.files import read_rows, read_traces
 from overlapbench.traces.model import Class
 from overlapbench.traces.rules import Rules
 from overlapbench.view.timeline import (
+    FOR_SMS,
     MOST_ROWS,
     Timeline,
     make_timeline,
@@ -59,6 +60,59 @@ def test_the_longest_path_follows_the_prerequisite_that_ended_last(tmp_path: Pat
     assert links == [("one", "sum", True), ("sum", "three", True)]
     late = [done("two", "COMP", "comp", 2, 4.6) if e["name"] == "two" else e for e in STEP]
     assert chain(of(tmp_path, recorded(late))) == ["0 one", "0 two", "0 three"]
+
+
+# A product whose last blocks leave SMs to a sum.
+ON_SMS = {"engine": "SM", "blocks": 256}
+HELD = [
+    done("product", "COMP", "comp", 0, 6, **ON_SMS),
+    done("sum", "COMM", "comm", 5, 4, **ON_SMS),
+]
+
+
+def test_what_waited_for_sms_has_their_holder_before_it_on_the_path(tmp_path: Path) -> None:
+    timeline = of(tmp_path, recorded(HELD))
+    assert chain(timeline) == ["0 product", "0 sum"]
+    assert path_parts(timeline) == {
+        FOR_SMS: 5_000_000,
+        Class.COMP: 1_000_000,
+        Class.COMM: 3_000_000,
+        None: 0,
+    }
+    (wait,) = (bar for bar in timeline.bars if bar.is_wait)
+    assert (wait.begin_ns, wait.end_ns, wait.lane.name) == (0, 5_000_000, "comm")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"engine": "copy"},  # needs no SMs
+        {"ts": 7000},  # the product had ended long before
+        {"ts": 2000},  # the product ran on for long
+        {"ts": 1006},  # hardly later than it could
+    ],
+)
+def test_what_did_not_wait_for_sms_is_not_called_so(tmp_path: Path, changed: Json) -> None:
+    product, late = HELD
+    args = late["args"] | {key: value for key, value in changed.items() if key == "engine"}
+    moved = late | {"args": args} | {"ts": changed.get("ts", late["ts"])}
+    begins = done("before", "MEM", "comm", 0, 1) if changed.get("ts") == 1006 else None
+    document = recorded([product, moved, *([begins] if begins else [])])
+    assert not any(bar.is_wait for bar in of(tmp_path, document).bars)
+
+
+@pytest.mark.parametrize("key", ["launched", "dependency", "few blocks"])
+def test_what_something_else_held_back_did_not_wait_for_sms(tmp_path: Path, key: str) -> None:
+    product, late = HELD
+    held = [product, late]
+    if key == "dependency":
+        held += [done("first", "MEM", "copy", 0, 4.995), *arrow(1, "copy", 4.995, "comm", 5)]
+    if key == "few blocks":
+        held[0] = product | {"args": product["args"] | {"blocks": 32}}
+    if key == "launched":
+        held[1] = late | {"args": late["args"] | {"correlation": 5}}
+        held.append(traces.event("cuda_runtime", "launch", 4000, 995, correlation=5))
+    assert not any(bar.is_wait for bar in of(tmp_path, recorded(held)).bars)
 
 
 def test_the_path_goes_through_all_streams_of_a_step(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from overlapbench.view.timeline_picture import (
     merged,
     with_strokes,
 )
-from test_timeline import STEP
+from test_timeline import HELD, STEP
 from traces import COPY, GEMM, ROW, Json, done, kineto, recorded, waits
 from traces import work as kernel_of
 
@@ -39,8 +39,10 @@ def rows_of(folder: Path, *documents: Json) -> list[Timeline]:
     return make_timelines(read_rows([str(folder)], Rules()))[0]
 
 
-def spec_of(folder: Path, *documents: Json, layout: Layout = BELOW) -> dict[str, Any]:
-    return draw_timelines(rows_of(folder, *documents), "", layout).spec
+def spec_of(
+    folder: Path, *documents: Json, layout: Layout = BELOW, one_scale: bool = False
+) -> dict[str, Any]:
+    return draw_timelines(rows_of(folder, *documents), "", layout, one_scale).spec
 
 
 def data(spec: dict[str, Any], panel: int, mark: str, style: str | None = None) -> list[Json]:
@@ -137,25 +139,30 @@ def test_a_tooltip_shows_where_work_ran_if_its_record_says_so(tmp_path: Path) ->
     assert [other[key] for key in keys] == [""] * 4
 
 
-def test_rows_share_a_scale_of_time_and_zoom_together(tmp_path: Path) -> None:
+def domains_of(panel: dict[str, Any]) -> set[tuple[float, ...]]:
+    x = (layer["encoding"]["x"] for layer in panel["layer"])
+    return {tuple(one["scale"]["domain"]) for one in x if "scale" in one}
+
+
+@pytest.mark.parametrize("one_scale", [False, True])
+def test_each_row_has_its_scale_of_time_unless_all_share_one(
+    one_scale: bool, tmp_path: Path
+) -> None:
     short = recorded([done("x", "MEM", "m", 0, 1)], row="B")
-    spec = spec_of(tmp_path, recorded(STEP), short)
-    domains = set()
-    for panel in spec["concat"]:
-        for layer in panel["layer"]:
-            x = layer["encoding"]["x"]
-            if "scale" in x:
-                domains.add(tuple(x["scale"]["domain"]))
-    assert domains == {(0, 7.75)}
-    (pan,) = spec["params"]
-    assert (pan["bind"], pan["select"]["encodings"]) == ("scales", ["x"])
-    assert pan["views"] == [panel["layer"][0]["name"] for panel in spec["concat"]]
-    assert spec["resolve"] == {"scale": {"x": "shared"}}
+    spec = spec_of(tmp_path, recorded(STEP), short, one_scale=one_scale)
+    ends = (7.75, 7.75) if one_scale else (7.75, 1)
+    assert [domains_of(panel) for panel in spec["concat"]] == [{(0, end)} for end in ends]
+    for pan in spec["params"]:
+        assert (pan["bind"], pan["select"]["encodings"]) == ("scales", ["x"])
+    views = [panel["layer"][0]["name"] for panel in spec["concat"]]
+    moved = [views] if one_scale else [[view] for view in views]
+    assert [pan["views"] for pan in spec["params"]] == moved
+    assert spec["resolve"] == {"scale": {"x": "shared" if one_scale else "independent"}}
     titles = [panel["title"] for panel in spec["concat"]]
     assert [title["text"] for title in titles] == [[ROW], ["B"]]
     assert titles[0]["subtitle"] == [
-        "T 7.75 ms · sample 0 · 1 rank · backend: host",
-        "Longest path: computation 3 ms, communication 4 ms, gaps 0.75 ms",
+        "T 7.750 ms · sample 0 · 1 rank · backend: host",
+        "Longest path: computation 3.000 ms, communication 4.000 ms, gaps 0.750 ms",
     ]
     # Colours are those of other charts, and the same in all panels, whatever is in them.
     scales = [
@@ -178,12 +185,24 @@ def test_columns_have_one_scale_of_time_and_say_so_below(
 ) -> None:
     rows = [recorded(STEP, row="A")]
     rows += [recorded([done("x", "MEM", "m", 0, 1)], row=row) for row in ("B", "C")]
-    spec = spec_of(tmp_path, *rows, layout=layout)
+    spec = spec_of(tmp_path, *rows, layout=layout, one_scale=True)
     assert spec["columns"] == columns
     axes = [panel["layer"][0]["encoding"]["x"] for panel in spec["concat"]]
     assert [x["title"] for x in axes] == titles
     assert {tuple(x["scale"]["domain"]) for x in axes} == {(0, 7.75)}
     alt.ConcatChart.from_dict(spec)
+
+
+def test_a_wait_for_sms_is_a_bar_of_its_lane_and_no_gap(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, recorded(HELD))
+    (wait,) = data(spec, 0, "bar")
+    assert (wait["kind"], wait["step"], wait["from"], wait["to"]) == ("waited for SMs", "sum", 0, 5)
+    assert spec["concat"][0]["title"]["subtitle"][1] == (
+        "Longest path: computation 1.000 ms, communication 3.000 ms, waited for SMs 5.000 ms"
+    )
+    outlined = [record["step"] for record in data(spec, 0, "bar", "outline")]
+    assert outlined == ["sum", "product"]
+    assert "another kernel held them" in " ".join(spec["title"]["subtitle"])
 
 
 def test_text_beside_another_row_fits_its_panel(tmp_path: Path) -> None:
@@ -395,7 +414,7 @@ def test_classes_can_be_changed(tmp_path: Path) -> None:
         (
             "h200x2/knee.svg",
             ["Overlap*cold.rank?.json.gz", "Overlap*first=comm.rank?.json.gz"],
-            ["--beside", "--title", "The 16x16 grid beside an all-to-all, two H200"],
+            ["--beside", "--one-scale", "--title", "The 16x16 grid beside an all-to-all, two H200"],
             "T 0.4365 ms · sample 1, the median of 3 · 2 ranks · backend: cuda",
         ),
     ],

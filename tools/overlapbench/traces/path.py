@@ -7,27 +7,42 @@ first. So spans are found by the lane's name and the moment.
 The longest path is the chain of work that decides when a window ends. The search goes back from the
 work that ends last. Each time, it continues at the last to end of everything the work had to wait
 for: the work before it on its lane, the sources of its arrows, and earlier work of its own step, on
-any stream. A communication of several ranks only begins when the last rank does, so the path
-continues at that rank. Our files state which works of different ranks are one communication: a
-collective of all ranks, or a send and its receive (collectives.py).
+any stream, and the kernel that held the SMs for which it waited. A communication of several ranks
+only begins when the last rank does, so the path continues at that rank. Our files state which works
+of different ranks are one communication: a collective of all ranks, or a send and its receive
+(collectives.py).
+
+A kernel waited for SMs if nothing else held it back: it was launched, what it had to wait for had
+ended, and it began as a kernel of many blocks on another lane ended or ran its last ones. With
+fewer hardware queues than lanes (CUDA_DEVICE_MAX_CONNECTIONS), it may have waited for its queue.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from overlapbench.traces.collectives import Work, stated
 from overlapbench.traces.idle import HAND_OVER_NS
+from overlapbench.traces.intervals import union
 from overlapbench.traces.model import WORK, Arrow, Span, Trace
 
+Held = Mapping[Work, tuple[Work, int]]  # each kernel's holder of SMs, and since when it waited
+_FEW_BLOCKS = 64  # of a kernel that leaves SMs free
+_TAIL = 0.25  # of a kernel: the time in which its last blocks may end
 
-def longest_path(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> list[Work]:
-    """Return the path through spans of the traces, from its begin.
+
+def longest_path(
+    traces: Sequence[Trace], spans: Mapping[Work, Span], held: Held = MappingProxyType({})
+) -> list[Work]:
+    """Return the path through spans of the traces, from its begin; `held` is `waits_for_sms`.
 
     Empty if a trace does not state who waits for whom. Traces that do share a clock.
     """
     if any(trace.arrows is None for trace in traces):
         return []
     earlier = _waited_for(traces, spans)
+    for waiting, (holder, _) in held.items():
+        earlier[waiting].append(holder)
     parts = stated(spans)
     path: dict[Work, Span] = {}
     work = _last(spans, spans)
@@ -50,6 +65,43 @@ def waits_for_ranks(spans: Mapping[Work, Span]) -> list[tuple[Work, Work]]:
         if spans[last].begin_ns - span.begin_ns > HAND_OVER_NS:
             found.append((last, work))
     return found
+
+
+def waits_for_sms(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> Held:
+    """Return each kernel that waited for SMs, with the kernel that held them, and since when."""
+    if any(trace.arrows is None for trace in traces):
+        return {}
+    kernels = {work: span for work, span in spans.items() if span.engine == "SM"}
+    found = {}
+    for work, earlier in _waited_for(traces, spans).items():
+        span = spans[work]
+        ready_ns = max([span.launched_ns or 0, *(spans[one].end_ns for one in earlier)])
+        if work in kernels and span.begin_ns - ready_ns > HAND_OVER_NS:
+            if holder := _holder(work, ready_ns, kernels):
+                found[work] = holder
+    return found
+
+
+def _holder(work: Work, ready_ns: int, kernels: Mapping[Work, Span]) -> tuple[Work, int] | None:
+    """Return the kernel that held the SMs for which one waited, and since when; None if none did."""
+    own = kernels[work]
+    others = {
+        other: span
+        for other, span in kernels.items()
+        if other[0] == work[0]
+        and span.lane != own.lane
+        and span.begin_ns < own.begin_ns
+        and span.end_ns > ready_ns
+        and (span.blocks is None or span.blocks > _FEW_BLOCKS)
+    }
+    last = _last(others, others)
+    if last is None:
+        return None
+    begin_ns, end_ns = others[last].interval
+    in_tail = -HAND_OVER_NS <= end_ns - own.begin_ns <= _TAIL * (end_ns - begin_ns)
+    since_ns = max(ready_ns, union(span.interval for span in others.values())[-1][0])
+    long = own.begin_ns - since_ns > HAND_OVER_NS
+    return (last, since_ns) if in_tail and long else None
 
 
 def _waited_for(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> dict[Work, list[Work]]:

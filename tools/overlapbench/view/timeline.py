@@ -6,19 +6,21 @@ starts with the first rank's step. If their files share none, each rank's clock 
 step, and a note says so.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from overlapbench.output import ResultError, harmless, numerically
 from overlapbench.traces.breakdown import Breakdown, break_down
 from overlapbench.traces.collectives import Work
-from overlapbench.traces.model import WORK, Class, Span, Trace, Window
-from overlapbench.traces.path import longest_path, waits_for_ranks
+from overlapbench.traces.model import WORK, Span, Trace, Window
+from overlapbench.traces.path import longest_path, waits_for_ranks, waits_for_sms
 from overlapbench.traces.windows import candidates
 
 MOST_ROWS = 12  # of a picture, or a page
+FOR_SMS = "SMs"  # the kind of bars that are waits for SMs
 _NO_CLOCK = "The ranks' files share no clock: each rank begins at 0."
 _NO_ARROWS = "The trace records no dependencies, so there is no longest path."
 
@@ -43,6 +45,13 @@ class Bar:
     busy_ns: int  # of all
     count: int = 1
     on_path: bool = False
+    waited_ns: int = 0  # just before, for SMs
+    is_wait: bool = False  # the bar is that wait
+
+    @property
+    def kind(self) -> str:
+        """The class, or FOR_SMS."""
+        return FOR_SMS if self.is_wait else self.span.kind
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,9 @@ class Link:
 
     @property
     def leaves_ns(self) -> int:
-        return self.source.begin_ns if self.in_communication else self.source.end_ns
+        if self.in_communication:
+            return self.source.begin_ns
+        return min(self.source.end_ns, self.target.begin_ns)  # it may have held SMs to its end
 
     @property
     def reaches_ns(self) -> int:
@@ -113,18 +124,20 @@ def make_timeline(
     if not bars:
         raise ResultError(f"{ranks[0].source}: {name}: no device work")
     works = {work: bar.span for work, bar in bars.items() if bar.span.kind in WORK}
-    path = longest_path(ranks, works)
+    held = waits_for_sms(ranks, works)
+    path = longest_path(ranks, works, held)
     for work in path:
         bars[work] = replace(bars[work], on_path=True)
+    for work, (_, since_ns) in held.items():
+        bars[work] = replace(bars[work], waited_ns=works[work].begin_ns - since_ns)
     links = _links(ranks, bars, path)
     if joint:
         links += [
             Link(bars[last], bars[other], on_path=False, in_communication=True)
             for last, other in waits_for_ranks(works)
         ]
-    in_lanes = sorted(
-        bars.values(), key=lambda b: (b.lane.rank, numerically(b.lane.name), b.begin_ns)
-    )
+    shown = [*bars.values(), *(_wait(bar) for bar in bars.values() if bar.waited_ns)]
+    in_lanes = sorted(shown, key=lambda b: (b.lane.rank, numerically(b.lane.name), b.begin_ns))
     drawn = [
         replace(trace, windows=(replace(window, number=0),))
         for trace, window in zip(ranks, windows, strict=True)
@@ -209,6 +222,13 @@ def _bar(trace: Trace, index: int, window: Window, origin_ns: int) -> Bar:
     )
 
 
+def _wait(bar: Bar) -> Bar:
+    """Return the bar of a work's wait for SMs."""
+    begin = bar.begin_ns - bar.waited_ns
+    since = replace(bar, since_ns=begin, begin_ns=begin, end_ns=bar.begin_ns)
+    return replace(since, busy_ns=bar.waited_ns, is_wait=True)
+
+
 def _links(ranks: Sequence[Trace], bars: Mapping[Work, Bar], path: Sequence[Work]) -> list[Link]:
     """Return the arrows between lanes, and the points where the path changes lanes."""
     steps = set(pairwise(path))
@@ -232,13 +252,18 @@ def _notes(ranks: Sequence[Trace], joint: bool) -> list[str]:
     return [*notes, *dict.fromkeys(note for trace in ranks for note in trace.notes)]
 
 
-def path_parts(timeline: Timeline) -> Mapping[Class | None, int]:
-    """Divide T by the classes on the longest path; None: no work of the path runs."""
-    parts: dict[Class | None, int] = {}
+def path_parts(timeline: Timeline) -> Mapping[str | None, int]:
+    """Divide T by the kinds of work on the longest path; None: no work of the path runs.
+
+    While a work kept the next one from its SMs, the path waited for SMs.
+    """
+    parts: Counter[str | None] = Counter()
     reached = 0
-    for bar in timeline.path:
-        begin = max(bar.begin_ns, reached)
-        if bar.end_ns > begin:
-            parts[bar.span.kind] = parts.get(bar.span.kind, 0) + bar.end_ns - begin
-        reached = max(reached, bar.end_ns)
-    return parts | {None: timeline.length_ns - sum(parts.values())}
+    for bar, after in zip_longest(timeline.path, timeline.path[1:]):
+        begin, end = max(bar.begin_ns, reached), max(bar.end_ns, reached)
+        waits = after.begin_ns - max(begin, after.begin_ns - after.waited_ns) if after else 0
+        waited = max(0, min(waits, end - begin))
+        parts[FOR_SMS] += waited
+        parts[bar.span.kind] += end - begin - waited
+        reached = end
+    return +parts | {None: timeline.length_ns - sum(parts.values())}

@@ -1,8 +1,9 @@
-"""The picture of timelines: one panel each, stacked or in two columns, on one time scale.
+"""The picture of timelines: one panel each, stacked or in two columns, each on its own time scale.
 
-A panel has a track for each lane of each rank. Work is a bar in the colour of its class; a thin
-grey bar shows what holds a lane back. Arrows lead to work that waited for another lane, and the
-longest path is outlined. Steps are named where there is room; tooltips show everything.
+A panel has a track for each lane of each rank. Work is a bar in the colour of its class; a thin bar
+shows what holds a lane back: grey, or red for SMs that another kernel held. Arrows lead to work
+that waited for another lane, and the longest path is outlined. Steps are named where there is room;
+tooltips show everything.
 
 A bar too short to be visible gets a one-pixel stroke at its start. Where many short bars are close
 together, only some of them get a stroke, so that a mostly idle lane does not look busy. If there
@@ -22,14 +23,15 @@ from overlapbench.traces.model import WORK, Class
 from overlapbench.view import theme
 from overlapbench.view.charts.naming import joined
 from overlapbench.view.console import Wrapper, shortened
-from overlapbench.view.timeline import Bar, Lane, Link, Timeline, path_parts
+from overlapbench.view.timeline import FOR_SMS, Bar, Lane, Link, Timeline, path_parts
 from overlapbench.view.vega import Drawing, Record, Spec, field, mark, panel, tooltip, whole
 
 TITLE = "Timeline"
 HINT = "Drag to pan, Ctrl + wheel to zoom, double-click to reset."
 _WAITS = "Arrows lead to what waited for another lane."
 _PATH = "Outlined is the longest path: the chain of work that decides when the last one ends."
-READING = (_WAITS, _PATH, HINT)
+_SMS = "What waited for SMs could have begun, but another kernel held them."
+READING = (_WAITS, _PATH, _SMS, HINT)
 _MOST_LANES, _MOST_DRAWN = 128, 30_000  # of a panel
 _MOST_LINKS = 400  # if there are more, only those of the longest path
 _LOOK = "datum.look"
@@ -44,12 +46,13 @@ _CELLS = 4  # of a pixel
 _LETTER, _LEAST_LETTERS = 6.6, 4  # pixels of a letter; letters of a name that is cut
 _ARROWHEADS = 14  # pixels of a bar that names keep free for them
 # In the order of the legend: a class's name, its colour, and that of text on it.
-LOOKS: Mapping[Class, tuple[str, str, str]] = {
+LOOKS: Mapping[str, tuple[str, str, str]] = {
     Class.COMP: ("computation", theme.COMPUTATION, "#ffffff"),
     Class.COMM: ("communication", theme.COMMUNICATION, theme.ON_CELL),
     Class.FUSED: ("both at once", theme.SKY, theme.ON_CELL),
     Class.MEM: ("copy", theme.ORANGE, theme.ON_CELL),
     Class.HOST: ("host", theme.PURPLE, theme.ON_CELL),
+    FOR_SMS: ("waited for SMs", theme.VERMILION, theme.ON_CELL),
     Class.WAIT: ("waits", "#B4B4B4", theme.ON_CELL),
     Class.GATE: ("held by a gate", theme.GREY, theme.ON_CELL),
 }
@@ -91,7 +94,7 @@ class Scale:
     def record(self, bar: Bar) -> Record:
         """Return a bar as drawn: its place, how it looks, its label if it fits, its tooltip."""
         span, alone = bar.span, bar.count == 1
-        kind, _, ink = LOOKS[span.kind]
+        kind, _, ink = LOOKS[bar.kind]
         width = bar.end_ns - bar.begin_ns
         short = "short" if is_short(bar, self.pixel_ns) else "wide"
         step, work = harmless(span.step or span.name), harmless(span.name)
@@ -99,7 +102,7 @@ class Scale:
             "track": self.tracks[bar.lane],
             "from": bar.begin_ns / 1e6,
             "to": bar.end_ns / 1e6,
-            "look": short if span.kind in WORK else "held",
+            "look": short if bar.kind in WORK else "held",
             "kind": kind,
             "share": 1 if alone else min(1, bar.busy_ns / max(1, width)),
             "step": step if alone else f"{step} and {bar.count - 1} more",
@@ -155,7 +158,7 @@ def merged(bars: Sequence[Bar], pixel_ns: float) -> list[Bar]:
     def cell(bar: Bar) -> Hashable:
         if bar.end_ns - bar.begin_ns >= cell_ns:
             return id(bar)
-        return (bar.lane, bar.span.kind, bar.on_path, bar.begin_ns // cell_ns)
+        return (bar.lane, bar.kind, bar.on_path, bar.begin_ns // cell_ns)
 
     return [
         replace(
@@ -194,11 +197,16 @@ def _fitting(name: str, pixels: float) -> str:
 # ---- the picture
 
 
-def draw_timelines(timelines: Sequence[Timeline], title: str, layout: Layout = BELOW) -> Drawing:
-    """Draw timelines in one picture; ResultError if one has too much to be legible."""
+def draw_timelines(
+    timelines: Sequence[Timeline], title: str, layout: Layout = BELOW, one_scale: bool = False
+) -> Drawing:
+    """Draw timelines in one picture, each on a time scale of its own or all on one.
+
+    ResultError if one has too much to be legible.
+    """
     title, notes = harmless(title) or TITLE, _reading(timelines)
     headings = [_heading(timeline, layout) for timeline in timelines]
-    made = _draw(timelines, headings, layout)
+    made = _draw(timelines, headings, layout, one_scale)
     made["title"] = {"text": title}
     if notes:
         made["title"]["subtitle"] = textwrap.wrap(" ".join(notes), _LETTERS)
@@ -217,10 +225,14 @@ def describe(timeline: Timeline) -> list[str]:
     backend = timeline.backend and f"backend: {timeline.backend}"
     lines = [joined(*about, counted(timeline.ranks, "rank"), backend)]
     if timeline.path:
+        parts = path_parts(timeline)
+        names: dict[str | None, str] = {kind: look[0] for kind, look in LOOKS.items()}
+        names[None] = "gaps"
+        decimals = len(digits(timeline.total_ns / 1e6).partition(".")[2])
         shares = [
-            f"{LOOKS[kind][0] if kind else 'gaps'} {digits(ns / 1e6)} ms"
-            for kind, ns in path_parts(timeline).items()
-            if ns
+            f"{name} {parts[kind] / 1e6:.{decimals}f} ms"
+            for kind, name in names.items()
+            if parts.get(kind)
         ]
         lines.append(f"Longest path: {', '.join(shares)}")
     if hidden := len(_arrows(timeline)) - len(_shown(_arrows(timeline))):
@@ -230,7 +242,9 @@ def describe(timeline: Timeline) -> list[str]:
 
 def _reading(timelines: Sequence[Timeline]) -> list[str]:
     waits = [_WAITS] if any(timeline.links for timeline in timelines) else []
-    return [*waits, _PATH] if any(timeline.path for timeline in timelines) else waits
+    path = [_PATH] if any(timeline.path for timeline in timelines) else []
+    held = any(bar.is_wait for timeline in timelines for bar in timeline.bars)
+    return [*waits, *path, *([_SMS] if held else [])]
 
 
 def _heading(timeline: Timeline, layout: Layout) -> Spec:
@@ -241,33 +255,40 @@ def _heading(timeline: Timeline, layout: Layout) -> Spec:
 
 
 def _draw(
-    timelines: Sequence[Timeline], headings: Sequence[Spec | None], layout: Layout
+    timelines: Sequence[Timeline],
+    headings: Sequence[Spec | None],
+    layout: Layout,
+    one_scale: bool = False,
 ) -> dict[str, Any]:
     longest_ns = max(timeline.length_ns for timeline in timelines)
-    kinds = {bar.span.kind for timeline in timelines for bar in timeline.bars}
+    kinds = {bar.kind for timeline in timelines for bar in timeline.bars}
     looks = dict(look[:2] for kind, look in LOOKS.items() if kind in kinds)
     colour = theme.styled(looks, {"orient": "top", "title": None, "symbolType": "square"}, "kind")
-    scale = {"domain": [0, longest_ns / 1e6], "nice": False}
     first_lowest = len(timelines) - layout.columns  # from here on, a panel is its column's lowest
     panels = []
     for place, (timeline, heading) in enumerate(zip(timelines, headings, strict=True)):
         title = "time (ms)" if place >= first_lowest else None
+        ends_ns = longest_ns if one_scale else timeline.length_ns
+        scale = {"domain": [0, ends_ns / 1e6], "nice": False}
         time = field("from:Q", title=title, scale=scale, axis={"tickCount": layout.ticks})
-        drawn = _panel(timeline, f"row{place}", time, colour, longest_ns, layout)
+        drawn = _panel(timeline, f"row{place}", time, colour, ends_ns, layout)
         panels.append(drawn | ({"title": heading} if heading else {}))
     pan = {"type": "interval", "encodings": ["x"], "zoom": _ZOOM}
     views = [f"row{place}" for place in range(len(panels))]
-    return whole(
-        {"concat": panels, "columns": layout.columns, "spacing": 26}
-        | {"resolve": {"scale": {"x": "shared"}}}
-        | {"params": [{"name": "time", "bind": "scales", "select": pan, "views": views}]}
-    )
+    moved = [views] if one_scale else [[view] for view in views]  # together
+    params = [
+        {"name": f"time{place}", "bind": "scales", "select": pan, "views": together}
+        for place, together in enumerate(moved)
+    ]
+    scales = {"scale": {"x": "shared" if one_scale else "independent"}}
+    drawn = {"concat": panels, "columns": layout.columns, "spacing": 26}
+    return whole({**drawn, "resolve": scales, "params": params})
 
 
 def _panel(
-    timeline: Timeline, view: str, x: Spec, colour: Spec, longest_ns: int, layout: Layout
+    timeline: Timeline, view: str, x: Spec, colour: Spec, ends_ns: int, layout: Layout
 ) -> Spec:
-    scale = Scale(name_tracks(timeline, layout.lane_letters), longest_ns / layout.plot)
+    scale = Scale(name_tracks(timeline, layout.lane_letters), ends_ns / layout.plot)
     bars = merged(timeline.bars, scale.pixel_ns)
     if len(scale.tracks) > _MOST_LANES or len(bars) > _MOST_DRAWN:
         what = f"{len(scale.tracks)} lanes with {len(bars)} bars"
@@ -297,7 +318,7 @@ def _bars(bars: Sequence[Bar], scale: Scale, at: Spec, colour: Spec, view: str) 
     ink = {"text": field("label:N"), "color": field("ink:N", scale=None)}
     name = at | {"x": at["x"] | {"field": "middle"}} | ink
     path = f"datum['longest path'] && {_LOOK} !== 'held'"
-    short = [bar for bar in bars if bar.span.kind in WORK and is_short(bar, scale.pixel_ns)]
+    short = [bar for bar in bars if bar.kind in WORK and is_short(bar, scale.pixel_ns)]
     strokes = map(scale.record, with_strokes(short, scale.pixel_ns))
     return [
         mark("bar", filled, f"{_LOOK} === 'held'", clip=True, height=low) | {"name": view},
