@@ -1,6 +1,9 @@
 """The chart of all families without their own: which rows it takes, and the figures it holds."""
 
+from collections.abc import Iterator
+
 import samples
+from overlapbench.view import theme
 from samples import Json
 from test_chart import axis, draw, records
 
@@ -61,12 +64,52 @@ def test_transports_are_curves_of_a_collective() -> None:
     panels = {record["panel"] for record in drawn}
     assert "Comm/AllReduce: busbw_GBps against bytes" in panels
     assert {r["series"] for r in drawn if "AllReduce" in r["panel"]} == {
-        "AllReduce",
-        "transport copy",
+        "nccl",
+        "copy",
     }
     assert {r["name"]: (r["size"], r["figure"]) for r in families(rows)} == {
         row["name"]: (int(axis(row["name"], "bytes")), row["busbw_GBps"]) for row in rows
     }
+
+
+def test_a_transport_has_one_colour_and_mark_in_all_panels_and_charts() -> None:
+    names = [
+        f"Comm/{what}/bytes:{size}" for what in ("AllGather", "SendRecv") for size in (64, 128)
+    ]
+    rows = [
+        samples.row(f"{name}{way and f'/transport:{way}'}/cache:cold", busbw_GBps=20.0)
+        for name in names
+        for way in ("", "copy", *(["nccl_ce"] if "AllGather" in name else []))
+    ]
+    rows += [*samples.links(), *samples.layers()]
+    scales = [
+        scale
+        for chart in draw(samples.document(rows)).values()
+        for scale in scales_of(chart.spec, ("color", "shape"))
+    ]
+    for transport, (colour, mark) in theme.TRANSPORTS.items():
+        found = {
+            style
+            for scale in scales
+            for curve, style in zip(scale["domain"], scale["range"], strict=True)
+            if curve.partition(":")[0].partition(" ")[0] == transport
+        }
+        assert found <= {colour, mark}, transport
+    assert theme.TRANSPORTS["copy"][0] in str(scales)
+    assert len(set(theme.TRANSPORTS.values())) == len(dict(theme.TRANSPORTS.values())) == 7
+
+
+def scales_of(node: object, channels: tuple[str, ...]) -> Iterator[Json]:
+    """Yield the scales of some channels in a specification that name their styles."""
+    if isinstance(node, list):
+        for child in node:
+            yield from scales_of(child, channels)
+    elif isinstance(node, dict):
+        for key, child in node.items():
+            if key in channels and isinstance(child, dict) and "domain" in child.get("scale", {}):
+                yield child["scale"]
+            else:
+                yield from scales_of(child, channels)
 
 
 def test_rows_with_charts_of_their_own_are_left_out() -> None:

@@ -76,14 +76,14 @@ def waits_for_sms(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> Held:
     for work, earlier in _waited_for(traces, spans).items():
         span = spans[work]
         ready_ns = max([span.launched_ns or 0, *(spans[one].end_ns for one in earlier)])
-        if work in kernels and span.begin_ns - ready_ns > HAND_OVER_NS:
-            if holder := _holder(work, ready_ns, kernels):
-                found[work] = holder
+        late = work in kernels and span.begin_ns - ready_ns > HAND_OVER_NS
+        if late and (holder := _holder(work, ready_ns, kernels)):
+            found[work] = holder
     return found
 
 
 def _holder(work: Work, ready_ns: int, kernels: Mapping[Work, Span]) -> tuple[Work, int] | None:
-    """Return the kernel that held the SMs for which one waited, and since when; None if none did."""
+    """Return the kernel that held SMs for which one waited, and since when; None without one."""
     own = kernels[work]
     others = {
         other: span

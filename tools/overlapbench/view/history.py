@@ -185,7 +185,7 @@ def _panel(
     changed = (change for _, changes in part for change in changes or ())
     marks = [_mark(change, place) for place, change in enumerate(changed)]
     scale = {"zero": False, "nice": True, "domain": _domain([one["value"] for one in points])}
-    colour = theme.curve_style({machine: place for place, machine in enumerate(machines)})["color"]
+    colour = theme.curve_style(dict.fromkeys(machines, ""))["color"]
     if len(machines) == 1:
         colour["legend"] = None
     told: Spec = {"tooltip": vega.tooltip("date:T", "value:Q", "revision:N", "run:Q", "series:N")}

@@ -3,11 +3,11 @@
 A specification contains no colour of background or text. A configuration sets those: LIGHT for the
 pictures, and LIGHT or DARK for the page, following the reader's system. Colours that carry meaning
 are Okabe and Ito's ("Color Universal Design", 2008), which readers with any colour vision can
-distinguish, without the black and the yellow, which vanish on one of the two backgrounds. Curves
-also differ in point shape.
+distinguish, without the black and the yellow, which vanish on one of the two backgrounds, and a
+brown. Curves also differ in point shape.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 Encoding = dict[str, Any]  # of a mark: the fields of its records, by channel
@@ -15,13 +15,14 @@ Encoding = dict[str, Any]  # of a mark: the fields of its records, by channel
 WIDTH = 900  # of a whole picture, in CSS pixels
 SCALE = 2  # PNG pixels to a CSS pixel, for sharp text
 
-ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
+ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, BROWN = (
     "#E69F00",
     "#56B4E9",
     "#009E73",
     "#0072B2",
     "#D55E00",
     "#CC79A7",
+    "#96614B",
 )
 GREY = "#8A8A8A"
 COMPUTATION, COMMUNICATION = BLUE, GREEN  # wherever both are drawn
@@ -43,19 +44,42 @@ ON_CELL = "#1c1c1c"  # text on a cell of the heat map, whose colours are the sam
 # Six and five are coprime, so 30 curves get 30 different combinations.
 SERIES_COLOURS = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY]
 SERIES_SHAPES = ["circle", "square", "triangle-up", "diamond", "triangle-down"]
+TRANSPORTS = {  # in every chart and panel
+    "nccl": (BLUE, "circle"),
+    "nccl_sym": (SKY, "square"),
+    "nccl_ce": (PURPLE, "diamond"),
+    "copy": (VERMILION, "triangle-up"),
+    "sm_load": (GREEN, "triangle-down"),
+    "sm_store": (ORANGE, "triangle-right"),
+    "sm_bulk": (BROWN, "triangle-left"),
+}
 
 
-def curve_style(places: Mapping[str, int]) -> Encoding:
-    """Distinguish curves by colour and point shape; dashes mean something else."""
-    return {
-        "color": styled(_cycled(places, SERIES_COLOURS)),
-        "shape": styled(_cycled(places, SERIES_SHAPES)),
-    }
+def curve_style(curves: Mapping[str, str]) -> Encoding:
+    """Distinguish curves, given with their transports, by colour and point shape.
+
+    A transport has its colour and shape; further curves of it differ in shape. The others cycle
+    through what is left. Dashes mean something else.
+    """
+    known = [TRANSPORTS[one] for one in dict.fromkeys(curves.values()) if one in TRANSPORTS]
+    colours = [one for one in SERIES_COLOURS if one not in [colour for colour, _ in known]]
+    shapes = [one for one in SERIES_SHAPES if one not in [shape for _, shape in known]]
+    styles: dict[str, tuple[str, str]] = {}
+    for place, (curve, transport) in enumerate(curves.items()):
+        own = TRANSPORTS.get(transport)
+        fills, marks = colours or SERIES_COLOURS, shapes or SERIES_SHAPES
+        cycled = fills[place % len(fills)], marks[place % len(marks)]
+        if own and own in styles.values():
+            own = own[0], cycled[1]
+        styles[curve] = own or cycled
+    colour, shape = ({curve: style[i] for curve, style in styles.items()} for i in (0, 1))
+    return {"color": styled(colour), "shape": styled(shape)}
 
 
 def key(**looks: Any) -> dict[str, Any]:
     """Return a legend below the chart, with a line for each curve."""
-    return {"orient": "bottom", "columns": 1, "title": None, "rowPadding": 0, **looks}
+    lines = {"columns": 1, "rowPadding": 1, "clipHeight": 15}  # as high, whatever the mark
+    return {"orient": "bottom", "title": None, **lines, **looks}
 
 
 def styled(
@@ -65,11 +89,6 @@ def styled(
     scale = {"domain": list(styles), "range": list(styles.values())}
     look = key() if legend is None else legend
     return {"field": field, "type": "nominal", "scale": scale, "legend": look}
-
-
-def _cycled(places: Mapping[str, int], styles: Sequence[Any]) -> dict[str, Any]:
-    """Return the style of each curve; styles repeat if there are more curves."""
-    return {curve: styles[place % len(styles)] for curve, place in places.items()}
 
 
 def _config(background: str, text: str, faint: str, grid: str) -> dict[str, Any]:

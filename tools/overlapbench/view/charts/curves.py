@@ -18,7 +18,7 @@ from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import Row
 from overlapbench.view import theme, vega
 from overlapbench.view.charts.axes import Place, Scale
-from overlapbench.view.charts.naming import Naming
+from overlapbench.view.charts.naming import Naming, transport_names
 from overlapbench.view.charts.records import ChartKind, Rows, bounds, record_of, whole
 from overlapbench.view.vega import BAD, GOOD, Record, Spec
 
@@ -26,8 +26,8 @@ _REFERENCE_DASH, _BOUND_DASH = [4, 4], [1, 3]
 _STYLES = ("color", "shape")
 _COLUMNS = 2  # of panels, at most
 
-# Curves differ in colour and point shape.
-Style = Callable[[Mapping[str, int]], dict[str, Any]]
+# Curves, given with their transports, differ in colour and point shape.
+Style = Callable[[Mapping[str, str]], dict[str, Any]]
 Records = list[Record]
 
 
@@ -111,8 +111,8 @@ class Curves(ChartKind):
             title = part[0].get("x_axis", self.x.title)
             x = vega.field(f"{self.x.name}:{kind}", title=title, **looks)
             curves = vega.split(part if self.own_legends else records, "series")
-            places = {curve: place for place, curve in enumerate(curves)}
-            return self._panel(part, x, scales[part[0].get(key, "")], places)
+            transports = {curve: points[0]["transport"] for curve, points in curves.items()}
+            return self._panel(part, x, scales[part[0].get(key, "")], transports)
 
         if len(panels) == 1 and self.alone:
             return draw(records) | {"width": vega.FULL_WIDTH, "height": self.alone}
@@ -158,6 +158,7 @@ class Curves(ChartKind):
         """Make the records of the rows that are points; names are derived from all rows."""
         points = self._points(sorted(rows, key=self.x.order) if self.x.order else rows)
         panel, records = self.panel(rows) if self.panel else None, []
+        transport = transport_names(rows)
         for axis, group in grouped(points, lambda point: point[1].x).items():
             # Curves of an axis of their own have names of their own.
             named = [row for row, _ in group] if axis else rows
@@ -165,7 +166,7 @@ class Curves(ChartKind):
             name = self.series([_without(row, hidden) for row in named])
             records += [
                 record_of(row, series=name(_without(row, hidden)))
-                | {self.x.name: self.x.of(row, axis)}
+                | {self.x.name: self.x.of(row, axis), "transport": transport(row)}
                 | ({"panel": panel(row)} if panel else {})
                 | ({"x_axis": axis} if axis else {})
                 | {**taking.told}
@@ -191,10 +192,10 @@ class Curves(ChartKind):
         records: Sequence[Record],
         x: Spec,
         scale: Spec,
-        places: Mapping[str, int],
+        curves: Mapping[str, str],
     ) -> Spec:
-        """Draw the curves of one panel; `places` determine their styles."""
-        style = self.style(places)
+        """Draw the curves of one panel, which are given with their transports."""
+        style = self.style(curves)
         colour = {"color": style["color"]}
         tooltip = {"tooltip": vega.told(*(one if ":" in one else f"{one}:Q" for one in self._told))}
         y = self.y.encoded(self.y.measured, scale)
@@ -223,7 +224,7 @@ class Curves(ChartKind):
             vega.mark("point", point | shape, BAD, **theme.UNTRUSTED_POINT),
             vega.mark("point", point | colour | shape, GOOD, filled=True, size=50, opacity=1),
         ]
-        if self.label and len(places) == 1:  # labels of several curves would overlap
+        if self.label and len(curves) == 1:  # labels of several curves would overlap
             text = at | {"text": vega.field(f"{self.label}:N")}
             layers += vega.haloed(text, GOOD, dy=self.label_dy, fontSize=11)
         return vega.panel(layers, records)

@@ -76,7 +76,7 @@ GENERAL = General(
     y=Y("figure", "", axes.zero_scale),
     reference="expected",
     derived={"expected": lambda row: _expected(row, _shown(row))},
-    series=naming.named(alike=kind_of),
+    series=naming.named("transport", head=naming.transport_names, alike=kind_of),
     own_legends=True,
     own_x=True,
     scale_of_each="panel",

@@ -147,10 +147,12 @@ def if_several(naming: Naming) -> Naming:
 
 
 def transport_names(rows: Sequence[Row]) -> Name:
-    """Return a function for a row's transport; "" if there is no other."""
+    """Return a function for a row's transport; "" if there is no other, and for peers."""
     chosen = {_communication(row) for row in rows if row.name.axis("transport")}
 
     def name(row: Row) -> str:
+        if row.name.axis("peer"):
+            return ""
         standing = _STANDING_TRANSPORT if _communication(row) in chosen else ""
         return row.name.axis("transport") or standing
 

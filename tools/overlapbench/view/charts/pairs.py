@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import Row
-from overlapbench.statistics.intervals import digits, written
+from overlapbench.statistics.intervals import written
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
@@ -142,12 +142,12 @@ def _latency(row: Row) -> Bar:
         row.counters[f"latency{which}_ms"] for which in ("_alone", "_equal", "")
     )
     if not row.trusted:
-        return Bar(ms, ms, joined(f"{digits(ms)} ms", row.state.value))
+        return Bar(ms, ms, joined(f"{ms:.3f} ms", row.state.value))
     parts: list[Record] = [
         {"part": part, "adds": adds, "gain": row.counters["gain"]} | bounds(row, "latency_ms")
         for part, adds in zip(_LATENCIES, (alone_ms, ms - alone_ms), strict=True)
     ]
-    text = joined(f"{digits(ms)} ms", f"gain {row.counters['gain']:.2f}")
+    text = joined(f"{ms:.3f} ms", f"gain {row.counters['gain']:.2f}")
     return Bar(equal_ms, max(equal_ms, ms), text, parts)
 
 
