@@ -177,7 +177,10 @@ def test_many_curves_get_a_panel_for_each_pair() -> None:
 def cells(documents: Sequence[Json]) -> dict[tuple[str, str], str]:
     drawn = records(draw(*documents)["pairs"], "across")
     lines = ("line0", "line1", "line2")
-    return {(r["across"], r["down"]): " ".join(r[k] for k in lines if k in r) for r in drawn}
+    return {
+        (r["across"], r["down"]): " ".join(r[k] for k in lines if k in r) or f"({r['problem']})"
+        for r in drawn
+    }
 
 
 def test_pairs_stand_by_communication_and_computation() -> None:
@@ -192,7 +195,12 @@ def test_pairs_stand_by_communication_and_computation() -> None:
         ("AllReduce · 1 MiB", "CublasGemm · n 8192 · bf16"): "1.17",
         ("AllReduce · 1 MiB", "StreamKernel · blocks 132"): "1.30",
         ("HostToDevice · 64 MiB", "StreamKernel · blocks 132"): "0.98",
+        ("HostToDevice · 64 MiB", "CublasGemm · n 8192 · bf16"): "(not measured)",
     }
+    (panel,) = [draw(samples.document(rows))["pairs"].spec]
+    (hatched,) = [one for one in panel["layer"] if "data" in one]
+    assert hatched["mark"]["color"]["gradient"] == "linear"
+    assert [one["problem"] for one in hatched["data"]["values"]] == ["not measured"]
 
 
 def test_the_worst_trusted_grid_stands_for_a_sweep() -> None:

@@ -349,7 +349,7 @@ def test_caveats_about_the_figures_are_announced(tmp_path: Path) -> None:
     assert "backend: host. These figures are those of a CPU" in page.html
     assert "A delay was injected on purpose: grid:1:20." in page.html
     assert "The start gate was off" in page.html
-    assert "run0 (backend: host)" in page.figures(COMM)[1]
+    assert "run0 (2 × CPU · backend: host)" in page.figures(COMM)[1]
 
 
 def test_a_run_not_to_be_trusted_is_announced_though_others_are_good(tmp_path: Path) -> None:
@@ -434,6 +434,26 @@ def test_figures_have_four_digits(value: float, text: str) -> None:
 def test_times_and_rates_keep_the_zeros_at_their_ends() -> None:
     assert [figure(value, "ms") for value in (1.7, 3, 120)] == ["1.700", "3.000", "120.0"]
     assert figure(3, "count") == "3"
+
+
+def test_figures_of_several_machines_say_so_everywhere(tmp_path: Path) -> None:
+    rows = [samples.overlap(f"AllGather+Gemm/grid:{n}x{n}", 1.1 + n / 100) for n in (1, 2)]
+    other = {"device": "NVIDIA H100", "ranks": "4"}
+    page = page_of(tmp_path, samples.document(rows), samples.document(rows, **other))
+    machines = ("2 × NVIDIA H200", "4 × NVIDIA H100")
+    assert f"<b>Several machines</b>: {', '.join(machines)}." in page.html
+    tile = page.html.split("worst slowdown</a>")[1].split("</div>")[0]
+    assert "run0 (2 × NVIDIA H200)" in tile
+    worst = page.html.split("Worst slowdowns")[1].split("</table>")[0]
+    stands_out = page.html.split("stands out")[1].split("</table>")[0]
+    assert all(f"run{n} ({machine})" in worst for n, machine in enumerate(machines))
+    assert machines[0] in stands_out
+    notes = re.findall(r"<figcaption>.*?</figcaption>", page.html, flags=re.DOTALL)
+    assert notes
+    assert all(f"{machines[0]} and {machines[1]}: compare figures only" in one for one in notes)
+    same = page_of(tmp_path, samples.document(rows), samples.document(rows, git_revision="b"))
+    assert "Several machines" not in same.html
+    assert "compare figures only" not in same.html
 
 
 def test_the_worst_slowdowns_are_those_of_all_families(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_traced_rows_have_pictures_and_shares(tmp_path: Path) -> None:
     section = page.html.split('<section id="timelines">')[1].split("</section>")[0]
     assert re.findall('data-chart="(.*?)"', section) == ["timeline-0", "timeline-1"]
     assert re.findall("<h3>(.*?)</h3>", section) == ["Overlap/A+B", COMM]
-    assert section.count("T 4 ms · sample 0 · 2 ranks · backend: host") == 2
+    assert section.count("T 4.000 ms · sample 0 · 2 ranks · backend: host") == 2
     table = section.split("<tbody>")[1].split("</tbody>")[0]
     cells = re.findall("<td[^>]*>(.*?)</td>", table)
     assert cells[:3] == ["0", "3.000", "66.7"]

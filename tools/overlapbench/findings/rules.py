@@ -281,7 +281,7 @@ def _evidence(rule: Rule, row: Row, better: Row | None) -> Iterator[str]:
 def described(row: Row) -> str:
     """Return a row in words: `AllReduce beside CublasGemm, 1 GiB`."""
     name = row.name
-    pair = name.family == "Overlap" or name.family.startswith("Lab/")
+    pair = name.family in ("Overlap", "Priority") or name.family.startswith("Lab/")
     what = " beside ".join(name.workloads) if pair else f"{name.family}/{'+'.join(name.workloads)}"
     axes = (_spelled(axis, value) for axis, value in name.axes if axis in _SIZES)
     return ", ".join((what, *axes))

@@ -56,6 +56,12 @@ class Result:
     table: Table
     incomplete: str = ""  # why the run ended before all rows were measured; "" if all were
 
+    @property
+    def machine(self) -> str:
+        """What the figures are of, in words: `2 × NVIDIA H200`."""
+        ranks, device = (harmless(str(self.context.get(key, ""))) for key in ("ranks", "device"))
+        return " × ".join(filter(None, (ranks, "CPU" if self.backend == "host" else device)))
+
 
 @dataclass(frozen=True)
 class Results:

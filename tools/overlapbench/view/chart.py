@@ -1,6 +1,7 @@
 """The table of charts, and how an entry of it becomes pictures.
 
-This module adds titles and notes, in the same way for all charts; colours come from the theme.
+This module adds titles and notes, in the same way for all charts; colours come from the theme. A
+title states what the rows show (charts/findings.py) or, if nothing for certain, the topic.
 A chart shows at most MOST_ROWS rows, and says so: a picture of more takes minutes, gigabytes, and
 tells nothing.
 
@@ -44,9 +45,12 @@ def draw_charts(
             # Without curves that a cut leaves incomplete.
             shown = part if len(part) <= MOST_ROWS else kind.select(part[:MOST_ROWS])
             if shown:
-                notes = _notes(kind, shown, results, len(part))
-                spec = whole(kind.draw(shown), chart_title(kind.title, [title, *notes]))
-                charts.append(Drawing(name, kind.title, shown, notes, spec, kind.wide))
+                found = kind.finding([row for row in shown if row.trusted])
+                notes = [*filter(None, [found and kind.title])]
+                notes += _notes(kind, shown, results, len(part))
+                heading = found or kind.title
+                spec = whole(kind.draw(shown), chart_title(heading, [title, *notes]))
+                charts.append(Drawing(name, heading, shown, notes, spec))
     return charts
 
 
@@ -69,10 +73,13 @@ def _notes(
 ) -> list[str]:
     """Say where the figures come from, what they share, how to read them, and which are bad."""
     drawn_from = {row.file for row in rows}
-    files = [_origin(result) for result in results if result.label in drawn_from]
     common = label("", shared_axes(rows))
+    shown = [result for result in results if result.label in drawn_from]
+    machines = list(dict.fromkeys(result.machine for result in shown))
+    mixed = f"{' and '.join(machines)}: compare figures only within one of them."
     cut = f"Shows the first {len(rows)} of {selected} rows." if len(rows) < selected else ""
-    return [*filter(None, [*files, common, kind.reading, cut, _warning(rows)])]
+    told = [mixed if len(machines) > 1 else "", common, kind.reading, cut, _warning(rows)]
+    return [*filter(None, [*map(_origin, shown), *told])]
 
 
 def _origin(result: Result) -> str:

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from overlapbench.grouping import grouped
 from overlapbench.packages import packages
 from overlapbench.prediction.model import Prediction
+from overlapbench.reading.names import part_name
 from overlapbench.statistics.intervals import digits
-from overlapbench.view import vega
+from overlapbench.view import theme, vega
+from overlapbench.view.charts.axes import count_axis
+from overlapbench.view.charts.naming import STANDING_TRANSPORT
 from overlapbench.view.console import Entry, Screen, folded, table
 from overlapbench.view.vega import PICTURES, Spec
 
@@ -50,26 +53,29 @@ def errors(found: Sequence[Prediction]) -> str:
 
 def advice(found: Sequence[Prediction], screen: Screen) -> str:
     """Name the fastest of several settings on the same GPUs, if its interval tells it apart."""
+    return "".join(f"\n{folded(line, screen)}\n" for line in _fastest(found))
+
+
+def _fastest(found: Sequence[Prediction]) -> list[str]:
 
     def place(one: Prediction) -> tuple[object, ...]:
         return *one.name.split("/")[:2], one.ranks, one.hosts, one.network
 
-    text = ""
+    told = []
     for group in grouped(found, place).values():
         best, slowest = min(group, key=lambda one: one.ms), max(group, key=lambda one: one.ms)
         if best.high < slowest.low:
             ms, low, high, instead = map(digits, (best.ms, best.low, best.high, slowest.ms))
             line = f"{best.name}: {ms} ms ({low} to {high}) on {best.ranks} GPUs, instead of"
-            line += f" {instead}"
-            text += f"\n{folded(line, screen)}\n"
-    return text
+            told.append(f"{line} {instead}")
+    return told
 
 
 def picture(found: Sequence[Prediction], suffix: str) -> bytes:
     """Draw them; PackageError without the extra [charts]."""
     with packages():
         from overlapbench.view import page
-    return page.render(specification(found), "Predicted steps", suffix)
+    return page.render(specification(found), _title(found), suffix)
 
 
 def specification(found: Sequence[Prediction]) -> Spec:
@@ -83,18 +89,30 @@ def specification(found: Sequence[Prediction]) -> Spec:
             records.append(
                 record | {"ms_low": one.low, "ms_high": one.high, "efficiency": efficiency}
             )
-    legend = {"orient": "bottom", "columns": 1, "labelLimit": 0}
+    style = theme.curve_style({_curve(one): _transport(one) for one in found})
+    looks = {channel: one | {"field": "curve"} for channel, one in style.items()}
+    _, x = count_axis([one.ranks for one in found], 2)
     shared = {
-        "x": vega.field("gpus:Q", title="GPUs", scale={"type": "log", "base": 2}),
-        "color": vega.field("curve:N", title=None, legend=legend),
+        "x": vega.field("gpus:Q", title="GPUs", **x),
+        "color": looks["color"],
         "tooltip": vega.tooltip("curve:N", "gpus:Q", "ms:Q", "efficiency:Q"),
     }
     panels = []
     for name, title in (("ms", "step time (ms)"), ("efficiency", "efficiency (%)")):
         at = shared | {"y": vega.field(f"{name}:Q", title=title)}
-        layers = [vega.mark("line", at, point=True), *vega.intervals(records, at)]
+        points = vega.mark("point", at | {"shape": looks["shape"]}, filled=True, size=50, opacity=1)
+        layers = [*vega.intervals(records, at), vega.mark("line", at), points]
         panels.append(vega.panel(layers, records, width=380, height=260))
-    return vega.whole({"hconcat": panels}, vega.chart_title("Predicted steps", []))
+    return vega.whole({"concat": panels, "columns": 2}, vega.chart_title(_title(found), []))
+
+
+def _title(found: Sequence[Prediction]) -> str:
+    return next(iter(_fastest(found)), "Predicted steps")
+
+
+def _transport(one: Prediction) -> str:
+    axes = (axis.partition(":") for axis in part_name(one.name)[1])
+    return next((value for axis, _, value in axes if axis == "transport"), STANDING_TRANSPORT)
 
 
 def _curve(one: Prediction) -> str:

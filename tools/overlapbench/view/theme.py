@@ -31,6 +31,18 @@ RING: dict[str, Any] = {"strokeWidth": 2, "opacity": 1}
 UNTRUSTED_POINT: dict[str, Any] = {"color": GREY, "filled": False, "opacity": 1, "size": 80}
 UNTRUSTED_BAR: dict[str, Any] = {"fill": None, "stroke": GREY, "strokeWidth": 1.5}
 UNTRUSTED_CELL: dict[str, Any] = {"color": "#BDBDBD"}
+_STRIPES = 6
+UNMEASURED_CELL: dict[str, Any] = {
+    "color": {
+        "gradient": "linear",
+        **{"x1": 0, "y1": 0, "x2": 1, "y2": 1},
+        "stops": [
+            {"offset": (stripe + at) / _STRIPES, "color": f"rgba(138, 138, 138, {opacity})"}
+            for stripe in range(_STRIPES)
+            for at, opacity in ((0, 0), (0.8, 0), (0.8, 0.4), (1, 0.4))
+        ],
+    }
+}
 # Of heat maps: only the labels, and a cell's second line.
 CELL_AXIS: dict[str, Any] = {
     "labelLimit": 0,

@@ -27,6 +27,7 @@ GOOD, BAD = "datum.trusted", "!datum.trusted"
 FULL_WIDTH = theme.WIDTH - 90  # of a panel that fills the picture
 _TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal", "T": "temporal"}
 _TITLE_LETTER_WIDTH = 7  # on average, in pixels
+_TITLE_LETTERS = 88  # that fit into a picture's width
 _SUBTITLE_LETTERS = 135  # that fit into a picture's width
 _AXIS_WIDTH = 80  # beside the plot: labels and title of its y axis
 
@@ -40,7 +41,6 @@ class Drawing:
     rows: Sequence[Any]  # that it shows
     notes: Sequence[str]  # the source of the figures, and how to read them
     spec: Spec
-    wide: bool = True  # cannot be drawn narrower on a narrow screen
 
 
 def field(shorthand: str, **looks: Any) -> Spec:
@@ -120,7 +120,7 @@ def panel_title(text: str, columns: int) -> Spec:
 def chart_title(title: str, lines: Sequence[str]) -> Spec:
     """Return the title of a chart, with lines below it that are wrapped to its width."""
     subtitle = [part for line in lines for part in textwrap.wrap(line, _SUBTITLE_LETTERS)]
-    return {"text": title, "subtitle": subtitle}
+    return {"text": textwrap.wrap(title, _TITLE_LETTERS), "subtitle": subtitle}
 
 
 def lay_out(
@@ -134,15 +134,16 @@ def lay_out(
     """Draw a panel of each part below its title; a single untitled part is the whole drawing.
 
     With 0 columns, each panel fills the picture's width. Without a width, the columns fill it, too.
+    The height is that of panels that have none.
     `independent` names scales that no panels share.
     """
     columns = min(most_columns, len(parts)) or 1
     column_width = theme.WIDTH // columns - _AXIS_WIDTH if most_columns else FULL_WIDTH
     size = {"width": width or column_width, "height": height}
     if [*parts] == [""]:
-        return draw(parts[""]) | size
+        return size | draw(parts[""])
     panels = [
-        draw(part) | {"title": panel_title(title, columns)} | size for title, part in parts.items()
+        size | draw(part) | {"title": panel_title(title, columns)} for title, part in parts.items()
     ]
     scales = {"scale": dict.fromkeys(independent, "independent")}
     return {"concat": panels, "columns": columns} | ({"resolve": scales} if independent else {})

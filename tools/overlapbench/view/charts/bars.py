@@ -1,12 +1,12 @@
 """Bars, as data: of parts that add up, with a tick and a text at their ends.
 
 A part may be negative due to noise: it is then left of zero, and the others reach
-beyond the sum.
+beyond the sum. Many bars become small multiples: a panel for each group.
 """
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.result import Row
@@ -17,8 +17,14 @@ from overlapbench.view.vega import BAD, GOOD, Record, Spec
 
 _STEP = 22  # of a bar
 _LETTER_WIDTH = 6.2
+_LEAST_WIDTH = 150  # of a panel
 _MARGINS = 30
+_TICK = 50  # pixels between ticks, at least
+_GAP = 10  # beside the text of a bar
+_MOST_TEXT = 0.8  # of the width
 _LEAST = 0.1  # minimum of the axis
+_MANY = 24  # bars of a panel: more become small multiples
+_COLUMNS = 2  # of those
 
 
 @dataclass(frozen=True)
@@ -36,39 +42,46 @@ class Bar:
 class Bars(ChartKind):
     """A chart of bars, from top to bottom."""
 
-    wide: ClassVar[bool] = True
-
     rows: Rows
     label: Naming
     bar: Callable[[Row], Bar]
     colours: Mapping[str, str]  # of parts by name, in the legend's order
     x_title: str
     panel: Naming = unnamed
+    group: Naming = unnamed  # panels of many bars
+    within: Naming = unnamed  # bars of such a panel
+    scale_of_each: bool = False  # of those panels
     tooltip: Sequence[str] = ()  # further fields of parts
-    text_room: float = 1.3  # of the longest bar, for the text beside it
 
     def select(self, rows: Sequence[Row]) -> list[Row]:
         return self.rows.taken(rows)
 
     def draw(self, rows: Sequence[Row]) -> Spec:
-        name, title = self.label(rows), self.panel(rows)
+        many = self.group is not unnamed and len(rows) > _MANY
+        name = (self.within if many else self.label)(rows)
+        title = (self.group if many else self.panel)(rows)
         bars = [(self.bar(row), record_of(row, bar=name(row), panel=title(row))) for row in rows]
-        names = list(dict.fromkeys(record["bar"] for _, record in bars))
         panels = grouped(bars, lambda one: one[1]["panel"])
-        low = min([0.0, *(sum(min(0.0, part["adds"]) for part in bar.parts) for bar, _ in bars)])
-        high = max([_LEAST, *(bar.reach for bar, _ in bars)])
-        scale = {"domain": [1.1 * low, self.text_room * high], "nice": False}
-        x = vega.field("adds:Q", title=self.x_title, scale=scale)
-        labels = _LETTER_WIDTH * max(map(len, names))
-        width = (theme.WIDTH - labels) / len(panels) - _MARGINS
+        names = {panel: _names(mine if many else bars) for panel, mine in panels.items()}
+        labels = _LETTER_WIDTH * max(len(name) for mine in names.values() for name in mine)
+        fitting = min(_COLUMNS, int(theme.WIDTH / (labels + _LEAST_WIDTH))) or 1
+        columns = fitting if many else len(panels)
+        sides = columns if many else 1  # panels with labels, side by side
+        width = max(_LEAST_WIDTH, (theme.WIDTH - sides * labels) / columns - _MARGINS)
 
         def draw(mine: Sequence[tuple[Bar, Record]]) -> Spec:
-            labelled = mine[0][1]["panel"] == next(iter(panels))
-            axis = {**theme.CELL_AXIS, "labels": labelled}
-            y = vega.field("bar:N", title=None, scale={"domain": names}, axis=axis)
-            return vega.panel([*self._stacks(mine, x, y), *self._ends(mine, x, y)])
+            panel = mine[0][1]["panel"]
+            axis = {**theme.CELL_AXIS, "labels": many or panel == next(iter(panels))}
+            y = vega.field("bar:N", title=None, scale={"domain": names[panel]}, axis=axis)
+            scale = _scale(mine if many and self.scale_of_each else bars, width)
+            below = panel in [*panels][-columns:]  # nothing is
+            told = textwrap.wrap(self.x_title, int(width / _LETTER_WIDTH)) if below else None
+            ticks = {"tickCount": max(2, width // _TICK)}
+            x = vega.field("adds:Q", title=told, scale=scale, axis=ticks)
+            layers = [*self._stacks(mine, x, y), *self._ends(mine, x, y)]
+            return vega.panel(layers, height=_STEP * len(names[panel]))
 
-        return vega.lay_out(panels, draw, len(panels), _STEP * len(names), width)
+        return vega.lay_out(panels, draw, columns, 0, width)
 
     def _stacks(self, bars: Sequence[tuple[Bar, Record]], x: Spec, y: Spec) -> list[Spec]:
         parts = [
@@ -99,3 +112,17 @@ class Bars(ChartKind):
             vega.mark("tick", base | tick, f"{GOOD} && datum.parted", records, **grey),
             vega.mark("text", text, "", records, align="left", dx=6),
         ]
+
+
+def _names(bars: Sequence[tuple[Bar, Record]]) -> list[str]:
+    return list(dict.fromkeys(record["bar"] for _, record in bars))
+
+
+def _scale(bars: Sequence[tuple[Bar, Record]], width: float) -> Spec:
+    """Return the scale that holds all these bars, and the texts beside them."""
+    low = min([0.0, *(sum(min(0.0, part["adds"]) for part in bar.parts) for bar, _ in bars)])
+    spans = (
+        (bar.reach - low) / (1 - min(_MOST_TEXT, (_GAP + _LETTER_WIDTH * len(bar.text)) / width))
+        for bar, _ in bars
+    )
+    return {"domain": [1.1 * low, low + max(_LEAST, *spans)], "nice": False}

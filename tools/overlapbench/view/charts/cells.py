@@ -1,13 +1,13 @@
 """Heat maps, as data: a cell for each row, with its figure, and a colour for its loss.
 
-White means no loss; a cell with untrusted figures is grey and says why. Further lines of text may
-stand below its figure.
+White means no loss; a cell with untrusted figures is grey and says why, and one that was not
+measured is hatched. Further lines of text may stand below its figure.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, ClassVar
+from itertools import chain, product
+from typing import Any
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.result import Row
@@ -34,8 +34,6 @@ Order = Callable[[Sequence[Row]], Callable[[Row], Any]]  # from all rows, a sort
 @dataclass(frozen=True, kw_only=True)
 class Cells(ChartKind):
     """A heat map in one panel or several."""
-
-    wide: ClassVar[bool] = True
 
     rows: Rows
     measured: str  # the counter without which a row that did not fail is not drawn
@@ -129,6 +127,8 @@ class Cells(ChartKind):
             mark("rect", base | {"color": colour}, GOOD),
             mark("rect", base, BAD, **theme.UNTRUSTED_CELL),
         ]
+        if missing := self._unmeasured(cells, places):
+            layers.append(mark("rect", base, "", missing, **theme.UNMEASURED_CELL))
         for line in range(max(cell["lines"] for cell in cells)):
             font = theme.CELL_DETAIL if line else {}
             dy = f"{_LINE} * ({line} - (datum.lines - 1) / 2) + (datum.lines > 1)"
@@ -136,6 +136,16 @@ class Cells(ChartKind):
             looks = {"color": theme.ON_CELL, **font, "dy": {"expr": dy}}
             layers.append(mark("text", text, f"datum.lines > {line}", **looks))
         return panel(layers, cells)
+
+    def _unmeasured(self, cells: Sequence[Record], places: Spec) -> list[Record]:
+        """Make the records of the panel's places without a row."""
+        across, down = (places[axis]["scale"]["domain"] for axis in "xy")
+        measured = {(cell["across"], cell["down"]) for cell in cells}
+        return [
+            {"across": a, "down": d, "problem": "not measured"}
+            for a, d in product(across, down)
+            if (a, d) not in measured
+        ]
 
     def _colour(self, cells: Sequence[Record]) -> Spec:
         """Colour a loss: white at 1, orange above it, and blue below it."""

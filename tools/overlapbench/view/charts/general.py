@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from overlapbench.grouping import grouped
-from overlapbench.reading.counters import Counter
+from overlapbench.reading.counters import Better, Counter
 from overlapbench.reading.result import Row
-from overlapbench.view.charts import axes, naming
+from overlapbench.statistics import intervals
+from overlapbench.view.charts import axes, findings, naming
 from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.charts.records import Rows, kind_of, whole
 from overlapbench.view.vega import Spec
@@ -38,6 +39,25 @@ def _expected(row: Row, counter: Counter | None) -> float | None:
     return next((row.counters[name] for name in names if name in row.counters), None)
 
 
+def _found(rows: Sequence[Row], counter: Counter, axis: str) -> str:
+    """Say which row has the best figure; "" if no direction is better, or none is known well."""
+    trusted = [row for row in rows if row.trusted]
+    figure = findings.known(trusted, findings.counter(counter.name))
+    choose, words = (max, "up to") if counter.better is Better.HIGHER else (min, "as low as")
+    best = choose(
+        (row for row in trusted if id(row) in figure), key=lambda row: figure[id(row)], default=None
+    )
+    if best is None or counter.better is Better.NEITHER:
+        return ""
+    value, low, high = figure[id(best)]
+    if high - low > value:  # the interval says little
+        return ""
+    told = f"{intervals.measured(value, low, high)} {counter.printed_unit}".strip()
+    at = naming.describe(axis, best.name.axis(axis) or "")
+    where = naming.joined(naming.transport_names(rows)(best), at)
+    return f"{words} {told} {counter.title}, {where}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class General(Curves):
     """Curves of any rows that are swept."""
@@ -60,7 +80,8 @@ class General(Curves):
             }
             axis = max(sizes, key=lambda one: len(sizes[one]), default="")
             if counter and sizes.get(axis):
-                told = {"panel": f"{kind}: {counter.label} against {axis}"}
+                topic = _found(members, counter, axis) or f"{counter.label} against {axis}"
+                told = {"panel": f"{kind}: {topic}"}
                 entries.append(
                     Rows(kind, (), [counter.name], x=axis, measured=counter.name, told=told)
                 )

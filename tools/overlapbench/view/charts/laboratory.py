@@ -1,11 +1,12 @@
 """Charts of the laboratory: links, shared SMs, who takes from whom, and causes of slowdowns."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from overlapbench.reading.result import Row
-from overlapbench.statistics.intervals import digits
+from overlapbench.statistics import intervals
 from overlapbench.view import theme
-from overlapbench.view.charts import axes, finish, naming
+from overlapbench.view.charts import axes, findings, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
 from overlapbench.view.charts.cells import Cells
 from overlapbench.view.charts.curves import Curves, X, Y
@@ -21,9 +22,28 @@ def _sms(row: Row) -> int:
     return round(row.counters.get("comm_sms", _sms_of_partner(row)))
 
 
+def _fewest_sms(rows: Sequence[Row]) -> str:
+    """Tell how few SMs surely carry KNEE_SHARE of the most that SMs carry."""
+    rates = findings.known(rows, findings.counter("GBps"))
+    on_sms = [row for row in rows if id(row) in rates and _sms(row)]
+    most = max(on_sms, key=lambda row: rates[id(row)], default=None)
+    if most is None:
+        return ""
+    enough = finish.KNEE_SHARE * rates[id(most)][0]
+    least = min((row for row in on_sms if rates[id(row)][1] > enough), key=_sms, default=None)
+    if least is None:
+        return ""
+    way = naming.transport_names(rows)(least) or least.name.workloads[0]
+    figure, highest = (intervals.measured(*rates[id(row)]) for row in (least, most))
+    return (
+        f"{_sms(least)} SMs carry {figure} GB/s by {way}; the most, by {_sms(most)}, is {highest}"
+    )
+
+
 LINK = Curves(
     name="link",
     title="Link bandwidth against SMs",
+    finding=_fewest_sms,
     reading=f"The ring marks the knee: the fewest SMs that reach {finish.KNEE_SHARE:.0%} of the"
     " plateau, the highest point. Copy engines use no SMs.",
     rows=[Rows("Lab/Link/*", ["GBps"])],
@@ -51,8 +71,13 @@ def _of_sides(row: Row, sides: Sequence[str] = _SIDES) -> str:
 MATRIX = Cells(
     name="matrix",
     title="Who takes from whom",
+    finding=findings.instead(
+        "{what}: by {to}, both take {best} × the longer side, by {was} {base}",
+        findings.counter("slowdown"),
+        "transport",
+    ),
     reading="Each cell shows the slowdown of the pair, and below it those of the computation | of"
-    " the communication.",
+    " the communication. Hatched: not measured.",
     rows=Rows("Lab/Matrix/*"),
     measured="slowdown",
     across=naming.side(0, "transport", "first", head=naming.transport_names, alike=True),
@@ -109,8 +134,13 @@ def _taken(rows: Sequence[Row]) -> Name:
 PARTITION = Cells(
     name="partition",
     title="Sharing the SMs between two sides",
+    finding=findings.instead(
+        "{what}: {best} ms by {to}, {base} by {was}",
+        findings.counter("overlap_ms"),
+        *("transport", "comp_sms", *naming.SM_AXES),
+    ),
     reading="Each cell shows T, and below it the slowdowns of the computation | of the"
-    " communication. The best T of a panel is white.",
+    " communication. The best T of a panel is white. Hatched: not measured.",
     rows=Rows("Lab/Partition/*"),
     measured="overlap_ms",
     across=naming.by(lambda row: str(whole(row, "comp_sms") or "all")),
@@ -124,7 +154,7 @@ PARTITION = Cells(
         head=naming.together(naming.by_order, naming.if_several(naming.by_workload)),
     ),
     to_best=True,
-    text=lambda row, counter: f"{digits(row.counters[counter], 3)} ms",
+    text=lambda row, counter: f"{intervals.digits(row.counters[counter], 3)} ms",
     lines=[_of_sides],
     across_order=lambda _: lambda row: whole(row, "comp_sms") or float("inf"),
     across_title="SMs of the computation",
@@ -134,6 +164,7 @@ PARTITION = Cells(
 )
 
 
+_MOSTLY = 0.5
 LEAST_SLOWDOWN = 1.1  # below it, shares of the excess are shares of noise
 _CAUSES = {
     "by_sm": ("SMs", theme.BLUE),
@@ -171,9 +202,25 @@ def _excess(row: Row) -> Bar:
     return Bar(tick, sum(part["adds"] for part in parts if part["adds"] > 0), figure, parts)
 
 
+def _main_cause(rows: Sequence[Row]) -> str:
+    """Tell which cause surely explains most of the excess of the most rows."""
+    slowed = [row for row in rows if row.counters["slowdown"] > LEAST_SLOWDOWN]
+    count = Counter(
+        cause
+        for row in slowed
+        for counter, (cause, _) in _CAUSES.items()
+        if counter in row.intervals and row.intervals[counter][0] > _MOSTLY
+    )
+    if not count:
+        return ""
+    cause, most = count.most_common(1)[0]
+    return f"{most} of {len(slowed)} slowdowns come mostly from {cause}"
+
+
 ATTRIBUTION = Bars(
     name="attribution",
     title="Where a slowdown comes from",
+    finding=_main_cause,
     reading="The tick is the measured slowdown - 1. If the stand-ins take more than the"
     " communication does, the bar extends past the tick, and the negative rest is drawn left of"
     f" zero. Slowdowns of at most {LEAST_SLOWDOWN:g} are not explained.",
@@ -184,6 +231,15 @@ ATTRIBUTION = Bars(
         head=_by_sides,
         alike=lambda row: row.name.workloads,
         file=naming.together(naming.if_several(naming.by_order), file_names),
+    ),
+    group=naming.by(lambda row: row.name.workloads[1]),
+    within=naming.named(
+        "transport",
+        "first",
+        head=naming.together(
+            naming.by(lambda row: row.name.workloads[0]), naming.transport_names, naming.by_order
+        ),
+        alike=lambda row: row.name.workloads,
     ),
     bar=_excess,
     colours=dict(_CAUSES.values()),

@@ -23,7 +23,7 @@ _BARE = frozenset({"cadence", "call", "direction", "form", "memory", "precision"
 _SHORT = {"pipeline_streams": "streams", "supply_batches": "batches"}
 
 SM_AXES = ("comm_sms", "comm_ctas")  # SMs or CTAs of a transport
-_STANDING_TRANSPORT = "nccl"
+STANDING_TRANSPORT = "nccl"
 # Titles of panels, by the axis `first`, in the order of the panels.
 _ORDERS = {"comp": "computation first", "comm": "communication first", "none": "neither side first"}
 
@@ -153,7 +153,7 @@ def transport_names(rows: Sequence[Row]) -> Name:
     def name(row: Row) -> str:
         if row.name.axis("peer"):
             return ""
-        standing = _STANDING_TRANSPORT if _communication(row) in chosen else ""
+        standing = STANDING_TRANSPORT if _communication(row) in chosen else ""
         return row.name.axis("transport") or standing
 
     return name

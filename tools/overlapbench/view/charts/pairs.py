@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import Row
-from overlapbench.statistics.intervals import written
 from overlapbench.view import theme
-from overlapbench.view.charts import axes, finish, naming
+from overlapbench.view.charts import axes, findings, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
 from overlapbench.view.charts.cells import Cells
 from overlapbench.view.charts.curves import Curves, X, Y
@@ -62,9 +61,18 @@ def _time_style(_: object) -> theme.Encoding:
     return {"color": theme.styled(colours, legend), "shape": theme.styled(shapes, legend)}
 
 
+def _beyond_ms(row: Row, slowdown: float) -> float:
+    return (slowdown - 1) * max(row.counters["comp_ms"], row.counters["comm_ms"])
+
+
 SLOWDOWN = Curves(
     name="slowdown",
     title="Slowdown against grid",
+    finding=findings.up_to(
+        "At {grid}, both take {figure} × the longer side: {what}",
+        findings.counter("slowdown"),
+        above=findings.ANY_COST,
+    ),
     reading=f"The ring marks the knee: {finish.KNEE_MEANING}.",
     rows=[Rows("Overlap/*", known=["slowdown"])],
     x=_GRID,
@@ -83,6 +91,11 @@ SLOWDOWN = Curves(
 TIMES = Curves(
     name="times",
     title="Times against grid",
+    finding=findings.up_to(
+        "Overlap adds up to {figure} ms to the longer side: {what}, grid {grid}",
+        findings.scaled("slowdown", _beyond_ms),
+        above=0,
+    ),
     reading="With perfect overlap, T would equal the higher of C and M.",
     rows=[
         Rows("Overlap/*", known=["slowdown"], measured=counter, told={"series": what})
@@ -102,7 +115,8 @@ def _spread(row: Row) -> str:
     """Write how far the slowdown's interval reaches; "" if there is none to show."""
     if "slowdown" not in row.intervals:
         return ""
-    return written(row.counters["slowdown"], *row.intervals["slowdown"], decimals=2)
+    (low, high), value = row.intervals["slowdown"], row.counters["slowdown"]
+    return f"±{max(high - value, value - low):.2f}"  # cells have no room for two sides
 
 
 def _by_size(rows: Sequence[Row]) -> Callable[[Row], tuple[int, int]]:
@@ -114,7 +128,13 @@ def _by_size(rows: Sequence[Row]) -> Callable[[Row], tuple[int, int]]:
 PAIRS = Cells(
     name="pairs",
     title="Slowdown of pairs",
-    reading="For a pair measured at several grids, the cell shows the worst and its grid.",
+    finding=findings.up_to(
+        "Both sides take up to {figure} × the longer one: {what}",
+        findings.counter("slowdown"),
+        above=findings.ANY_COST,
+    ),
+    reading="For a pair measured at several grids, the cell shows the worst and its grid."
+    " Hatched: not measured.",
     rows=Rows("Overlap/*", when=lambda row: len(row.name.workloads) == 2),
     measured="slowdown",
     across=naming.side(0, "grid"),
@@ -154,6 +174,11 @@ def _latency(row: Row) -> Bar:
 PRIORITY = Bars(
     name="priority",
     title="Latency under a load, with and without priority",
+    finding=findings.up_to(
+        "Priority lowers a latency up to {figure} times: {what}",
+        findings.counter("gain"),
+        above=findings.ANY_COST,
+    ),
     reading="The tick is the latency with equal priority. gain is that / the bar: the speedup that"
     " priority gives.",
     rows=Rows(
@@ -167,7 +192,6 @@ PRIORITY = Bars(
     x_title="latency (ms)",
     panel=naming.by(lambda row: _PRIORITIES[row.name.axis("priority") or ""]),
     tooltip=["gain", "latency_ms_low", "latency_ms_high"],
-    text_room=2.2,
 )
 
 CHARTS = (SLOWDOWN, TIMES, PAIRS, PRIORITY)

@@ -3,20 +3,28 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar
+from typing import Any
 
 from overlapbench.reading.result import Row
 from overlapbench.view.vega import Record, Spec
+
+# From trusted rows to what they show, with its interval; "" if they show nothing for certain.
+Finding = Callable[[Sequence[Row]], str]
+
+
+def nothing(_: Sequence[Row]) -> str:
+    """Find nothing."""
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChartKind:
     """One entry of the table of charts."""
 
-    wide: ClassVar[bool] = False  # cannot be drawn narrower on a narrow screen
     name: str = ""
-    title: str = ""
+    title: str = ""  # if its rows carry no finding
     reading: str = ""
+    finding: Finding = nothing
 
     def select(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows that the chart shows; if there are none, it is not drawn."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from overlapbench.reading.counters import TIME
 from overlapbench.reading.result import Row
 from overlapbench.view import theme
-from overlapbench.view.charts import axes, finish, naming
+from overlapbench.view.charts import axes, findings, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
 from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.charts.naming import Name, file_names, joined
@@ -35,6 +35,11 @@ def _chunks(row: Row) -> str:
 LAYERS = Curves(
     name="tokens",
     title="Tensor-parallel layers against tokens",
+    finding=findings.up_to(
+        "Chunks make a layer up to {figure} × as fast: {what}",
+        findings.counter("speedup"),
+        above=findings.ANY_COST,
+    ),
     reading="Each point is the fastest number of chunks, labelled with that number and the"
     " speedup over the plain form, which is dashed. The bound is dotted. The axes are"
     " logarithmic.",
@@ -106,6 +111,11 @@ def _exposed(row: Row) -> Bar:
 STEPS = Bars(
     name="steps",
     title="What training steps expose, and why",
+    finding=findings.instead(
+        "{what}: {to} exposes {best} % of the computation, {was} {base} %",
+        findings.scaled("exposed_comm_ms", lambda row, ms: 100 * ms / _computation_ms(row)),
+        "transport",
+    ),
     reading="100 % is the step's computation alone. The tick marks the end of the plain form,"
     " in which nothing overlaps.",
     rows=Rows(
@@ -120,6 +130,9 @@ STEPS = Bars(
         ),
         alike=lambda row: (row.name.family, row.name.workloads),
     ),
+    group=naming.by(lambda row: "/".join((row.name.family, *row.name.workloads))),
+    within=naming.named("transport", head=naming.transport_names, alike=kind_of),
+    scale_of_each=True,
     bar=_exposed,
     colours=_EXPOSED,
     x_title="time beyond the step's computation (%)",

@@ -78,6 +78,7 @@ def render_report(
         causes=tables.causes(bad),
         controls=sum(row.passed_control for row in rows),
         runs=runs,
+        mixed=len({run.result.machine for run in runs}) > 1,
         run_columns={
             key: column
             for key, column in COLUMNS.items()

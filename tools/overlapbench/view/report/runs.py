@@ -20,6 +20,7 @@ from overlapbench.reading.result import (
     unite,
 )
 from overlapbench.reading.source import load
+from overlapbench.view.charts.naming import joined
 
 LARGEST_ROWS = 20_000  # the most that a browser still shows, in a page of some 20 MB
 _SHOWN_TITLES = 3
@@ -85,7 +86,7 @@ def read_runs(arguments: Sequence[str], compared: bool) -> tuple[list[Run], list
     count = 0
     for source, title in source_titles(expand(arguments)).items():
         text = load(source)
-        runs.append(_labelled(Run(parse_result(source, text, title), (title,))))
+        runs.append(Run(parse_result(source, text, title), (title,)))
         count += len(runs[-1].result.rows)
         if count > LARGEST_ROWS:
             raise ResultError(
@@ -95,7 +96,9 @@ def read_runs(arguments: Sequence[str], compared: bool) -> tuple[list[Run], list
             each.append(parse_program_run(source, text))
     results = unite([run.result for run in runs])
     united = [replace(run, result=result) for run, result in zip(runs, results, strict=True)]
-    return merge_repeated(united), each
+    merged = merge_repeated(united)
+    mixed = len({run.result.machine for run in merged}) > 1
+    return [_labelled(run, mixed) for run in merged], each
 
 
 def merge_repeated(runs: Sequence[Run]) -> list[Run]:
@@ -125,14 +128,16 @@ def _merge(group: Sequence[Run]) -> Run:
         rows=tuple(sum_up(same, "runs") for same in rows.values()),
         incomplete=next((run.result.incomplete for run in group if run.result.incomplete), ""),
     )
-    return _labelled(Run(merged, titles))
+    return Run(merged, titles)
 
 
-def _labelled(run: Run) -> Run:
-    """Label a result only by its files: the page shows the device.
+def _labelled(run: Run, mixed: bool) -> Run:
+    """Label a result by its files: the page shows the device.
 
-    Only CPU figures are labelled as such everywhere.
+    Figures of several machines are labelled with these everywhere, and those of a CPU as such.
     """
-    label = f"{run.name} (backend: host)" if run.result.backend == "host" else run.name
+    machine = run.result.machine if mixed else ""
+    about = joined(machine, "backend: host" if run.result.backend == "host" else "")
+    label = f"{run.name} ({about})" if about else run.name
     rows = tuple(replace(row, file=label) for row in run.result.rows)
     return replace(run, result=replace(run.result, label=label, rows=rows))

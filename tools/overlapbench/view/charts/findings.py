@@ -1,0 +1,101 @@
+"""What charts find, as their titles say it: a sentence with a figure and its 95 % interval.
+
+A sentence is about the most striking of many rows, so its interval is wide enough for all of them.
+It is told only if that interval excludes that there is nothing to tell.
+"""
+
+from collections.abc import Callable, Sequence
+
+from overlapbench.findings.finding import LEAST
+from overlapbench.findings.rules import described
+from overlapbench.grouping import grouped
+from overlapbench.reading.result import Row
+from overlapbench.statistics.intervals import measured, widened
+from overlapbench.view.charts.naming import describe, file_names, joined, transport_names
+from overlapbench.view.charts.records import Finding
+
+Figure = tuple[float, float, float]  # and the ends of its interval
+Figures = Callable[[Row], Figure | None]  # None: it is not known with an interval
+ANY_COST = 1 + LEAST  # a ratio of times that is worth a title
+
+
+def counter(name: str) -> Figures:
+    """Return a function for a counter of rows."""
+    return lambda row: (row.counters[name], *row.intervals[name]) if name in row.intervals else None
+
+
+def scaled(name: str, convert: Callable[[Row, float], float]) -> Figures:
+    """Return a function for a figure that rises with a counter, and so do its ends."""
+    of = counter(name)
+
+    def figure(row: Row) -> Figure | None:
+        known = of(row)
+        if known is None:
+            return None
+        value, low, high = (convert(row, end) for end in known)
+        return value, low, high
+
+    return figure
+
+
+def known(rows: Sequence[Row], figures: Figures) -> dict[int, Figure]:
+    """Return the figures of rows by the rows' identities, widened as those of one among many."""
+    found = {id(row): figure for row in rows if (figure := figures(row))}
+    return {
+        row: (value, *widened((low, high), value, len(found)))
+        for row, (value, low, high) in found.items()
+    }
+
+
+def up_to(sentence: str, figures: Figures, above: float) -> Finding:
+    """Tell the highest figure, of {what} and at {grid}, if it is surely above a limit."""
+
+    def find(rows: Sequence[Row]) -> str:
+        figure = known(rows, figures)
+        sure = [row for row in rows if id(row) in figure and figure[id(row)][1] > above]
+        if not sure:
+            return ""
+        row = max(sure, key=lambda one: figure[id(one)])
+        grid = (row.name.axis("grid") or "").replace("x", "×")
+        what = joined(described(row), transport_names(rows)(row), file_names(rows)(row))
+        return sentence.format(figure=measured(*figure[id(row)]), what=what, grid=grid)
+
+    return find
+
+
+def instead(sentence: str, figures: Figures, *settings: str) -> Finding:
+    """Tell where other settings lower a figure by the largest factor from that of their defaults.
+
+    {what} has the figure {best} by the settings {to}, and {base} by {was}.
+    """
+
+    def alike(row: Row) -> object:
+        rest = frozenset(one for one in row.name.axes if one[0] not in settings)
+        return row.file, row.name.family, row.name.workloads, rest
+
+    def find(rows: Sequence[Row]) -> str:
+        figure = known(rows, figures)
+        pairs = [
+            (figure[id(better)], figure[id(base)], better, base)
+            for group in grouped((row for row in rows if id(row) in figure), alike).values()
+            for base in group
+            if not any(base.name.axis(axis) for axis in settings)
+            for better in group
+            if figure[id(better)][2] < figure[id(base)][1]
+        ]
+        if not pairs:
+            return ""
+        best, usual, better, base = min(pairs, key=lambda pair: pair[0][0] / pair[1][0])
+        what = joined(described(base), file_names(rows)(base))
+        to, was = (_settings(rows, row, settings) for row in (better, base))
+        return sentence.format(
+            what=what, to=to, was=was, best=measured(*best), base=measured(*usual)
+        )
+
+    return find
+
+
+def _settings(rows: Sequence[Row], row: Row, settings: Sequence[str]) -> str:
+    """Name the settings of a row: `copy · comp sms 120`."""
+    others = (a for a in row.name.axes if a[0] in settings and a[0] != "transport")
+    return joined(transport_names(rows)(row), *(describe(*axis) for axis in others))
