@@ -4,67 +4,133 @@
 
 const json = id => JSON.parse(document.getElementById(id).textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const narrow = matchMedia("screen and (max-width: 45rem)");
-const [AXIS, KEY, LEAST_PLOT, LETTER] = [100, 100, 180, 7.5];  // in CSS pixels
+const [NARROW, PAPER] = [720, 900];  // in CSS pixels: below it, panels stand below each other; a page
+const [LEAST_PLOT, LEAST_CELL, LETTER, BOLD, SPARE] = [180, 17, 7.5, 9, 8];
+const [ABOVE, MARGIN] = [17, 14];  // of a label above a bar, a cell or a lane; beside narrow panels
+const DETAILED = 44;  // the width of a cell with more than its figure
 const MOST_ROWS = 400;  // in a chart that is drawn unasked: more take seconds
 const looks = json("looks");
 const drawn = new Map();  // what was drawn, by its figure
 let printing = false;
 
-// On a narrow screen panels stand below each other, no wider than the screen.
-function fitted(spec, room) {
-  const {hconcat, vconcat, concat, ...rest} = spec;
-  const panels = hconcat ?? vconcat ?? concat;
-  if (panels) return {...rest, vconcat: panels.map(panel => fitted(panel, room)), columns: undefined};
-  if (spec.spec) return {...spec, spec: fitted(spec.spec, room)};
-  const fit = {...spec, width: Math.min(spec.width, room)};
-  fit.layer = spec.layer?.map(layer => narrowed(layer, room));
-  if (spec.title) fit.title = {...spec.title, text: wrapped(spec.title.text, room / LETTER)};
+const panelsOf = spec => spec.concat ?? spec.hconcat ?? spec.vconcat;
+const isBand = channel => channel?.type === "nominal" && channel.scale?.domain;
+
+// The specification with so many columns of panels, each with so wide a plot.
+function fitted(spec, columns, plot, small) {
+  const {concat, hconcat, vconcat, ...rest} = spec;
+  const panels = concat ?? hconcat ?? vconcat;
+  if (!panels) return panelOf(spec, plot, small);
+  return {...rest, columns, concat: panels.map(panel => panelOf(panel, plot, small))};
+}
+
+function panelOf(panel, plot, small) {
+  const cells = Math.max(...panel.layer.map(({encoding: {x}}) => isBand(x)?.length ?? 0));
+  const width = Math.max(plot, cells * LEAST_CELL, LEAST_PLOT);
+  const lanes = panel.layer.map(({encoding: {y}}) => isBand(y)).find(Boolean);
+  const band = lanes && panel.height / lanes.length;
+  const fit = {...panel, width};
+  if (panel.title) fit.title = wrappedTitle(panel.title, width / BOLD);
+  if (small && lanes) fit.height = (band + ABOVE) * lanes.length + ABOVE;
+  fit.layer = panel.layer.filter(layer => !isDetail(layer, width / cells))
+    .map(layer => layerOf(layer, {width, cell: width / cells, band, small}));
   return fit;
 }
 
 function wrapped(lines, letters) {
-  const pattern = new RegExp(`(.{1,${Math.floor(letters)}})(?:\\s+|$)`, "g");
-  return [lines].flat().join(" ").match(pattern)?.map(line => line.trim()) ?? lines;
+  const part = `.{1,${Math.floor(letters)}}`;  // to a space, else a slash in a name, else anywhere
+  const pattern = new RegExp(`${part}(?:\\s+|$)|${part}(?<=/)|${part}`, "g");
+  return [lines].flat().flatMap(line => line.match(pattern).map(text => text.trim()));
 }
 
-// Wraps the titles of axes and the labels of legends, and slants labels that would overlap.
-function narrowed(layer, room) {
-  if (layer.layer) return {...layer, layer: layer.layer.map(inner => narrowed(inner, room))};
-  const encoding = Object.fromEntries(Object.entries(layer.encoding ?? {}).map(
-    ([channel, how]) => [channel, how.legend ? {...how, legend: inOneColumn(how.legend, room)} : how]));
-  if (encoding.x) {
-    const x = encoding.x = {...encoding.x};
-    if (typeof x.title === "string") x.title = wrapped(x.title, room / LETTER);
-    if (x.axis?.labelAngle === 0) x.axis = {...x.axis, labelAngle: -45};
+const joined = lines => [lines].flat().join(" ").replaceAll("/ ", "/");
+
+function wrappedTitle(title, letters) {
+  const {text, subtitle, ...rest} = title;
+  const below = subtitle && {subtitle: wrapped(subtitle, letters * BOLD / LETTER)};
+  return {...rest, text: wrapped(joined(text), letters), ...below};
+}
+
+// Cells too small for what stands below their figure show the figure alone.
+const isDetail = ({mark, encoding}, cell) =>
+  mark.type === "text" && cell < DETAILED && /^line[1-9]/.test(encoding.text?.field ?? "");
+
+// Labels of axes that have no room side by side are slanted.
+function angleOf(x, width, small) {
+  const angle = x.axis.labelAngle, labels = x.scale?.domain ?? [];
+  if (isBand(x)) return small && angle ? -90 : angle;
+  const longest = Math.max(0, ...labels.map(label => `${label}`.length));
+  const crowded = x.type === "ordinal" && longest * labels.length * LETTER > width;
+  return angle === 0 && (small || crowded) ? -45 : angle;
+}
+
+// On a small screen, labels of bars, cells and lanes stand above them, and a legend in one column.
+function layerOf(layer, {width, cell, band, small}) {
+  const encoding = {...layer.encoding}, fit = {...layer, encoding};
+  const {x, y} = encoding;
+  if (layer.transform?.[0].filter === "datum.label") {  // names on bars, of those with room
+    const [from, to] = x.scale.domain;
+    const room = `(datum.to - datum.from) * ${width / (to - from)}`;
+    fit.transform = [{filter: `datum.label && length(datum.label) * ${LETTER} < ${room}`}];
   }
-  return {...layer, encoding};
+  if (layer.mark.type === "text" && isBand(x)) {
+    const figure = cell < DETAILED && {dy: 0, fontSize: Math.min(12, cell / 2.4)};
+    fit.mark = {...layer.mark, ...figure, limit: cell - 1};
+  }
+  if (x?.axis || x?.title) {
+    const title = x.title && wrapped(joined(x.title), width / LETTER);
+    encoding.x = {...x, title, ...(x.axis && {axis: {...x.axis, labelAngle: angleOf(x, width, small)}})};
+  }
+  if (!small) return fit;
+  for (const [channel, how] of Object.entries(encoding)) {
+    if (how.legend) encoding[channel] = {...how, legend: inOneColumn(how.legend, width)};
+  }
+  if (isBand(y)) encoding.y = {...y, title: null, ...labelledAbove(y, width, band)};
+  return fit;
+}
+
+function labelledAbove({axis, scale}, width, band) {
+  const padding = ABOVE / (band + ABOVE);
+  return {
+    axis: {...axis, labels: true, labelAlign: "left", labelBaseline: "bottom", labelPadding: -1,
+           labelOffset: -band / 2 - 1, labelLimit: width, minExtent: 0},
+    scale: {...scale, paddingInner: padding, paddingOuter: padding},
+  };
 }
 
 function inOneColumn(legend, room) {
-  if (legend.direction === "horizontal") return legend;
-  const letters = Math.floor((room + AXIS - KEY) / LETTER);
+  if (legend.direction === "horizontal") return {...legend, gradientLength: Math.min(200, room / 2)};
+  const letters = Math.floor(room / LETTER);
   const lines = `replace(datum.label, regexp('(.{1,${letters}})( |$)', 'g'), '$1\\n')`;
   return {...legend, columns: 1, labelExpr: `split(trim(${lines}), '\\n')`};
 }
 
-// The specification of a figure, and how it looks in this window.
-function designOf(figure, place) {
-  const spec = json(`chart-${figure.dataset.chart}`);
-  const config = looks[dark.matches && !printing ? "dark" : "light"];
-  if (!narrow.matches || "wide" in figure.dataset) return {spec, config};
-  return {spec: fitted(spec, Math.max(LEAST_PLOT, place.clientWidth - AXIS)), config};
+// Draws as wide as the place is. What stands beside the plots is known only from a drawing.
+async function drawIn(place, spec, config) {
+  const room = printing ? PAPER : place.clientWidth, panels = panelsOf(spec);
+  let small = room < NARROW, columns = small || !panels ? 1 : spec.columns ?? panels.length;
+  let beside = small ? 2 * MARGIN : PAPER / columns - (panels?.[0] ?? spec).width, view;
+  for (let attempt = 0; attempt < 4; ++attempt) {
+    const fit = fitted(spec, columns, room / columns - beside, small);
+    view?.finalize();
+    view = await vegaEmbed(place, fit, {
+      config, renderer: "svg", actions: false, ast: true, defaultStyle: false,
+      logLevel: 1,  // errors: an empty layer is none
+      tooltip: {disableDefaultStyle: true},
+    });
+    const width = place.querySelector("svg").width.baseVal.value;
+    if (width <= room && width > 0.95 * room) break;
+    beside += (width - room + SPARE) / columns;
+    if (!small && room / columns - beside < LEAST_PLOT) [small, columns, beside] = [true, 1, 2 * MARGIN];
+  }
+  return view;
 }
 
 async function draw(figure) {
   const place = figure.querySelector(".drawing");
   try {
-    const {spec, config} = designOf(figure, place);
-    const {view, finalize} = await vegaEmbed(place, spec, {
-      config, renderer: "svg", actions: false, ast: true, defaultStyle: false,
-      logLevel: 1,  // errors: an empty layer is none
-      tooltip: {disableDefaultStyle: true},
-    });
+    const spec = json(`chart-${figure.dataset.chart}`);
+    const {view, finalize} = await drawIn(place, spec, looks[dark.matches && !printing ? "dark" : "light"]);
     near.unobserve(figure);
     drawn.get(figure)?.();
     drawn.set(figure, finalize);
@@ -106,7 +172,14 @@ const near = new IntersectionObserver(entries => {
 const redraw = () => [...drawn.keys()].forEach(draw);
 const figures = [...document.querySelectorAll("figure")];
 for (const figure of figures) near.observe(figure);
-for (const query of [dark, narrow]) query.addEventListener("change", redraw);
+dark.addEventListener("change", redraw);
+let width = innerWidth, resizing;
+addEventListener("resize", () => {
+  if (innerWidth === width) return;  // a phone's bars come and go
+  width = innerWidth;
+  clearTimeout(resizing);
+  resizing = setTimeout(redraw, 150);
+});
 
 // On paper charts are light. A drawing only awaits what is there, so it is done before the pages are.
 addEventListener("beforeprint", () => {

@@ -45,9 +45,8 @@ def render(specification: Spec, title: str, suffix: str, hint: str = "") -> byte
         title=title,
         hint=hint,
         specification=specification,
-        light=theme.LIGHT,
-        dark=theme.DARK,
         vega=vega_libraries(),
+        charts_script=inserted("charts.js"),
     )
 
 
