@@ -15,7 +15,7 @@ from overlapbench.grouping import grouped
 from overlapbench.judge.history import Run
 from overlapbench.judge.series import LEAST_RUNS, Change, Found, Series
 from overlapbench.judge.wording import percent
-from overlapbench.output import ResultError
+from overlapbench.output import ResultError, counted
 from overlapbench.reading.counters import Counter
 from overlapbench.reading.names import part_name
 from overlapbench.statistics.intervals import digits
@@ -164,7 +164,9 @@ def draw_trend(counter: Counter, found: Found, title: str) -> Spec:
     panels = {titles[name]: part for name, part in parts.items()}
     reading = _READING if any(changes for _, changes in found) else ""
     lines = [title, *machines * (len(machines) == 1), common, left_out, reading]
-    heading = vega.chart_title(f"Trend of {counter.label}", lines)
+    count = sum(len(changes or ()) for _, changes in found)
+    told = f"{counted(count, 'change')} of {counter.label} in {len(found)} series"
+    heading = vega.chart_title(told if count else f"Trend of {counter.label}", lines)
     drawn = vega.lay_out(panels, lambda part: _panel(counter, part, x, machines), columns, _HEIGHT)
     return vega.whole(drawn | _GRID, heading)
 

@@ -93,9 +93,14 @@ MATRIX = Cells(
 TRIPLE = Cells(
     name="triple",
     title="Two communications beside one computation",
+    finding=findings.up_to(
+        "All three take up to {figure} × the longest: {what}",
+        findings.counter("slowdown"),
+        above=findings.ANY_COST,
+    ),
     reading="Each cell shows the slowdown of all three, below it what it would be if the slowdowns"
     " that two sides cause a third multiplied, and then those of the computation | of the first"
-    " communication | of the second.",
+    " communication | of the second. Hatched: not measured.",
     rows=Rows("*+*+*"),
     measured="slowdown",
     across=naming.together(
