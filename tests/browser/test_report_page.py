@@ -227,7 +227,7 @@ def test_a_mark_tells_its_values_and_leads_to_its_row(tab: Tab, full: Path) -> N
 def test_every_chart_is_drawn(tab: Tab, full: Path) -> None:
     page = tab.open(full)
     figures = page.locator("figure")
-    assert figures.count() == 22
+    assert figures.count() == 23
     for index in range(figures.count()):
         assert drawn(figures.nth(index)).locator("path").count() > 3
     expect(page.locator(".error")).to_have_count(0)

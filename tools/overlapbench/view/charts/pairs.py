@@ -137,7 +137,7 @@ PAIRS = Cells(
     " Hatched: not measured.",
     rows=Rows("Overlap/*", when=lambda row: len(row.name.workloads) == 2),
     measured="slowdown",
-    across=naming.side(0, "grid"),
+    across=naming.side(0, "grid", "transport", head=naming.transport_names),
     down=naming.side(1, "grid"),
     colour="slowdown",
     panel=naming.file_names,
