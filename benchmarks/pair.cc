@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -99,24 +100,42 @@ Schedule::Lane LaneOf(const Work& side, const Settings& settings) {
       .with_leader = side->name == kSecond && settings.Text("first") == "comm"};
 }
 
+// The axes of the first communication that the second one may have at values of its own.
+constexpr std::array kOfSecond = {"bytes", "transport"};
+
+std::string OfSecond(const std::string& axis) { return "second_" + axis; }
+
 // The settings of a side. Collectives beside each other need a channel each (comm/communicator.h).
 Settings OfSide(std::size_t place, const std::string& name, const Settings& settings) {
   Settings own = settings;
   if (place > 0) own = own.With("channel", std::to_string(place));
-  if (name == kSecond && settings.Text("second_bytes") != kSame)
-    own = own.With("bytes", settings.Text("second_bytes"));
+  for (const std::string axis : kOfSecond) {
+    const std::string of_second = OfSecond(axis);
+    if (name != kSecond || !own.Has(of_second) || own.Text(of_second) == kSame) continue;
+    own = own.With(axis, own.Text(of_second));
+    // The knobs of the other transport.
+    if (axis == "transport") own = own.With("comm_ctas", "0").With("comm_sms", "0");
+  }
   return own;
 }
 
-// The second communication has the size of the first unless it has its own.
-Axis SecondBytes(const WorkloadSpec& second) {
-  Axis axis = *std::ranges::find(second.axes, "bytes", &Axis::name);
-  axis.name = "second_bytes";
-  axis.help = "size of the second communication or copy; same: that of the first";
-  axis.size = [](const Settings& settings) {
-    return settings.Integer(settings.Text("second_bytes") == kSame ? "bytes" : "second_bytes");
-  };
-  return OrWord(axis, kSame, kSame, kSame);
+std::vector<Axis> AxesOfSecond(const WorkloadSpec& first, const WorkloadSpec& second) {
+  std::vector<Axis> axes;
+  for (const std::string name : kOfSecond) {
+    const auto own = std::ranges::find(second.axes, name, &Axis::name);
+    const auto known = std::ranges::find(first.axes, name, &Axis::name);
+    if (own == second.axes.end() || known == first.axes.end()) continue;
+    Axis axis = OrWord(*own, kSame, kSame, kSame);
+    axis.name = OfSecond(name);
+    axis.help = name + " of the second communication or copy; same: as the first's";
+    if (!axis.choices.empty()) axis.choices.emplace_back(kSame);
+    axis.size = [name](const Settings& settings) {
+      const std::string of_second = OfSecond(name);
+      return settings.Integer(settings.Text(of_second) == kSame ? name : of_second);
+    };
+    axes.push_back(axis);
+  }
+  return axes;
 }
 
 }  // namespace
@@ -380,11 +399,7 @@ Scenario PairScenario(const Catalog& catalog, const std::string& family,
   Scenario scenario =
       ScenarioOf(fmt::format("{}/{}", family, fmt::join(workloads, "+")), specs, values);
   AppendAxes(scenario.axes, PairAxes(catalog.on_host()));
-  const auto has_bytes = [](const WorkloadSpec* spec) {
-    return std::ranges::find(spec->axes, "bytes", &Axis::name) != spec->axes.end();
-  };
-  if (specs.size() > 2 && has_bytes(specs[0]) && has_bytes(specs[1]))
-    AppendAxes(scenario.axes, {SecondBytes(*specs[1])});
+  if (specs.size() > 2) AppendAxes(scenario.axes, AxesOfSecond(*specs[0], *specs[1]));
   SetValues(scenario.axes, values);
   const Device& device = catalog.device;
   scenario.excluded = [specs, sides, &device](const Settings& settings) {

@@ -23,6 +23,7 @@ std::string OfWork(const ScheduleRecord::Work& work) {
   JsonObject members;
   members.Text("name", work.name).Text("class", ToString(work.work_class));
   if (!work.collective.empty()) members.Text("collective", work.collective);
+  if (!work.transport.empty()) members.Text("transport", work.transport);
   const auto amount = [&](const char* name, double value) {
     if (value > 0) members.Add(name, fmt::format("{:.10g}", value));
   };

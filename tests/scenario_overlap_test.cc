@@ -371,32 +371,43 @@ TEST_F(TargetedPair, APartitionIsNamedByItsOwnAxisAlone) {
 }
 
 // Collectives that share a channel wait for each other, and MPI would mix them up.
-TEST_F(TargetedPair, SidesHaveChannelsOfTheirOwnAndTheSecondItsSize) {
+TEST_F(TargetedPair, SidesHaveChannelsOfTheirOwnAndTheSecondItsSizeAndTransport) {
   Registry registry;
   std::vector<std::string> made;
   for (const auto& [name, work_class] :
        {std::pair{"One", WorkClass::kComm}, std::pair{"Other", WorkClass::kComm},
         std::pair{"Product", WorkClass::kCompute}}) {
     WorkloadSpec spec = FakeSpec(name, work_class, behaviour_);
-    spec.axes = {BytesAxis("bytes", "", "64")};
+    spec.collective = work_class == WorkClass::kComm;
+    if (spec.collective) {
+      spec.axes = {BytesAxis("bytes", "", "1M"),
+                   ChoiceAxis("transport", "", {"nccl", "copy"}, "nccl", "nccl"),
+                   IntegerAxis("comm_ctas", "", 0, 64, "0", "0"),
+                   IntegerAxis("comm_sms", "", 0, 64, "0", "0")};
+    }
     spec.footprint = [&made, name = std::string(name)](const Settings& settings) {
-      const std::string channel = settings.Has("channel") ? settings.Text("channel") : "none";
-      made.push_back(name + " " + settings.Text("bytes") + " by " + channel);
+      std::string text = name;
+      for (const char* axis : {"bytes", "transport", "comm_ctas", "channel"})
+        text += " " + (settings.Has(axis) ? settings.Text(axis) : "none");
+      made.push_back(text);
       return Footprint{};
     };
     registry.Add(spec);
   }
   const Scenario triple = OverlapPair({registry, *device_, machine_}, "Product+One+Other");
   EXPECT_EQ(triple.name, "Overlap/One+Other+Product");
-  triple.runs(With(triple, {}));
-  EXPECT_EQ(made, (std::vector<std::string>{"One 1048576 by none", "Other 1048576 by 1",
-                                            "Product 1048576 by 2"}));
-  made.clear();
-  triple.runs(With(triple, {{"second_bytes", "8"}}));
-  EXPECT_EQ(made, (std::vector<std::string>{"One 1048576 by none", "Other 8 by 1",
-                                            "Product 1048576 by 2"}));
-  EXPECT_EQ(With(triple, {{"second_bytes", "8"}}).NameSuffix(),
-            "/bytes:1048576/cache:cold/second_bytes:8");
+  const auto others = [&](const std::vector<std::pair<std::string, std::string>>& values) {
+    made.clear();
+    const auto runs = triple.runs(With(triple, values));
+    EXPECT_EQ(made.at(0), "One 1048576 nccl 8 none");
+    EXPECT_EQ(made.at(2), "Product 1048576 nccl 8 2");
+    return made.at(1) + " " + runs.at(2).schedule.works().at(0)->transport;
+  };
+  EXPECT_EQ(others({{"comm_ctas", "8"}}), "Other 1048576 nccl 8 1 nccl");
+  EXPECT_EQ(others({{"comm_ctas", "8"}, {"second_bytes", "8"}, {"second_transport", "copy"}}),
+            "Other 8 copy 0 1 copy");
+  EXPECT_EQ(With(triple, {{"second_bytes", "8"}, {"second_transport", "copy"}}).NameSuffix(),
+            "/bytes:1048576/cache:cold/second_bytes:8/second_transport:copy");
 }
 
 TEST_F(TargetedPair, RefusesWorkThatIgnoresPartitions) {

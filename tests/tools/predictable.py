@@ -167,7 +167,7 @@ def schedules(row: Row, *, planned: bool = False) -> dict[str, Any]:
         "transport": row.transport,
         "works": [
             {"name": w.name, "class": w.kind, "collective": w.collective, "flops": w.flops,
-             "wire_bytes": w.wire_bytes}
+             "wire_bytes": w.wire_bytes, "transport": w.transport}
             for w in row.works
         ],
         "runs": [_run(run, planned=planned) for run in row.runs],

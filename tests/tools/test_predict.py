@@ -143,6 +143,15 @@ def test_three_lanes_are_predicted_from_their_pairs(tmp_path: Path, backend: str
     assert off.error < -0.05
 
 
+def test_a_collective_may_have_a_transport_of_its_own(tmp_path: Path) -> None:
+    row = predictable.triple(THREE)
+    mixed = replace(row, works=(replace(row.works[0], transport="nccl"), *row.works[1:]))
+    (read,) = read_rows([predictable.write(tmp_path / "mixed.json", [mixed])])
+    assert [read.by_kernel(work) for work in read.works] == [True, False, False]
+    assert [*links_of([read])] == [("AllGather", "nccl", 2, 1)]
+    assert [*links_of([row])] == [("AllGather", "copy", 2, 1)]
+
+
 # ---- links
 
 

@@ -196,7 +196,9 @@ def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
         if known:
             inputs.spreads[step.work] = known[1].spread
         if work.collective and row.own.owners[step.lane] is None:
-            asked = Asked(work.collective, row.transport, work.wire_bytes * step.share, near)
+            asked = Asked(
+                work.collective, row.transport_of(work), work.wire_bytes * step.share, near
+            )
             ms = time_of(book.links, asked, row.ranks, row.hosts, question.network)
         elif known:
             had, has = known[0].amount, work.amount
@@ -257,7 +259,7 @@ def _alike(pairs: Iterable[Pair], base: Row, row: Row, comp: Work, comm: Work) -
         pair
         for pair in pairs
         if pair.row.name.family == base.name.family
-        and pair.row.transport == row.transport
+        and pair.row.transport_of(pair.row.works[pair.comm]) == row.transport_of(comm)
         and pair.row.works[pair.comm].collective == comm.collective
         and pair.row.works[pair.comm].kind == comm.kind
         and pair.row.works[pair.comp].computes == comp.computes

@@ -28,6 +28,7 @@ class Work:
     flops: float = 0
     moved_bytes: float = 0
     wire_bytes: float = 0  # of a collective, as nccl-tests counts them
+    transport: str = ""  # if it is not the row's
 
     @property
     def computes(self) -> bool:
@@ -105,7 +106,11 @@ class Row:
 
     def by_kernel(self, work: Work) -> bool:
         """Whether a communication runs on SMs. Where copy engines move the data, only sums do."""
-        return self.backend != "host" and work.kind == "COMM" and self.transport not in _BY_COPY
+        by_copy = self.transport_of(work) in _BY_COPY
+        return self.backend != "host" and work.kind == "COMM" and not by_copy
+
+    def transport_of(self, work: Work) -> str:
+        return work.transport or self.transport
 
 
 def read_rows(arguments: Sequence[str]) -> list[Row]:
@@ -142,13 +147,15 @@ def _read(source: str) -> list[Row]:
 def _row(name: BenchmarkName, backend: str, data: Mapping[str, Any]) -> Row:
     if data["version"] != VERSION:
         raise ValueError(f"version {data['version']!r} is not supported: must be {VERSION}")
-    amounts = ("flops", "moved_bytes", "wire_bytes")
     works = tuple(
         Work(
             one["name"],
             one["class"],
             one.get("collective", ""),
-            *(_least(one.get(k, 0)) for k in amounts),
+            _least(one.get("flops", 0)),
+            _least(one.get("moved_bytes", 0)),
+            _least(one.get("wire_bytes", 0)),
+            str(one.get("transport", "")),
         )
         for one in data["works"]
     )
