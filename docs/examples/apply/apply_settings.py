@@ -40,7 +40,7 @@ SIDE, WIDTH, LAYERS = (64, 64, 4) if SMALL else (8192, 4096, 16)
 TOKENS, HIDDEN, FFN = (64, 64, 128) if SMALL else (8192, 4096, 14336)
 GATHERED = 1 << (12 if SMALL else 29)  # elements: 1 GiB
 FREE_SMS = 24  # as many as NCCL's collectives take
-kept: list[Any] = []  # contexts of streams that outlive the functions
+kept: list[Any] = []  # contexts and registered memory, which outlive the functions
 pools: list[tuple[Any, Any]] = []  # backends, and the pools that are registered with them
 
 
@@ -90,6 +90,7 @@ def gather(options: Any = None, symmetric: bool = False, elements: int = GATHERE
         whole = torch.empty(elements, device=DEVICE, dtype=DTYPE)
     if symmetric:
         backend.register_mem_pool(pools[-1][1], symm=True)
+        kept.append(whole)
     part = whole.chunk(dist.get_world_size())[dist.get_rank()]
 
     def run() -> None:
