@@ -16,6 +16,7 @@ Exit status: 0; 1 if a row is wrong or was not measured, or if the measuring end
 """
 
 import argparse
+import gc
 import importlib
 import inspect
 import os
@@ -109,6 +110,7 @@ def main() -> int:
             if dist.get_backend() == "nccl":
                 torch.cuda.synchronize()
                 torch.cuda.empty_cache()
+    gc.collect()  # tensors that a green context has used must end before it
     module.close()
     dist.barrier()  # mpirun kills the others if one exits with a status other than 0
     dist.destroy_process_group()
