@@ -6,8 +6,9 @@
 In a job of GitHub Actions it takes the pull request from NUMBER and the token from GH_TOKEN; in one
 of GitLab, the token from GITLAB_TOKEN. The other variables are those that such jobs have.
 
-A hidden first line names the workflow or job. A comment that begins with it, and that the token's
-owner wrote, is updated; no other comment is touched.
+A hidden first line names the workflow or job, and TITLE, where one job measures on several kinds of
+machine. A comment that begins with it, and that the token's owner wrote, is updated; no other
+comment is touched.
 
 Without a token, or with one that may not write, as in a pull request from a fork, it says so and
 succeeds: the job's status, log and summary have the result all the same.
@@ -114,7 +115,8 @@ def _token(name: str) -> str:
 
 
 def _marker(name: str) -> str:
-    return f"<!-- overlapbench: {name.replace('--', '-')} -->\n"
+    names = " ".join(filter(None, [name, os.environ.get("TITLE")]))
+    return f"<!-- overlapbench: {names.replace('--', '-')} -->\n"
 
 
 def shortened(text: str) -> str:

@@ -23,6 +23,7 @@
 #   RUNS=5   how many times COMMAND runs
 #   ACROSS=      what may differ from the baseline: GPU, driver, NCCL, ranks, host, variables, ...
 #                Set "host" where each job has another host name, as containers have
+#   TITLE=overlap of the comment, where a job measures several kinds of machine
 #   KEEP=false   true: the measurement is added to the history, under the commit that is checked
 #                out in the current folder, and may become the baseline
 #   ACCEPT=false true, with KEEP=true: it becomes the baseline, whatever the comparison says
@@ -49,7 +50,7 @@ set -euo pipefail
 readonly state=$1
 shift
 readonly baseline=$state/baseline
-readonly runs=${RUNS:-5}
+readonly runs=${RUNS:-5} title=${TITLE:-overlap}
 [[ $runs =~ ^[1-9][0-9]{0,3}$ ]] ||
   { echo "watch.sh: RUNS: must be a number from 1 to 9999, not $runs" >&2 && exit 2; }
 across=()
@@ -65,7 +66,7 @@ revision() { git describe --always --exclude='*' --abbrev=12 --dirty || echo unk
 
 # fail MESSAGE: ends the job, and leaves a comment, since an older one would say something else.
 fail() {
-  printf '## overlap: not measured\n\n%s\n' "$1" >comparison.md
+  printf '## %s: not measured\n\n%s\n' "$title" "$1" >comparison.md
   echo "watch.sh: $1" >&2
   exit 2
 }
@@ -89,7 +90,7 @@ compare() {
     return
   fi
   overlapbench compare --base "$baseline"/*.json --new runs/*.json "${across[@]}" --allow-noise \
-    --title overlap --output comparison.md --output comparison.json || status=$?
+    --title "$title" --output comparison.md --output comparison.json || status=$?
   if [[ -f comparison.md ]]; then
     [[ ! -f $baseline/commit ]] || base=$(<"$baseline/commit")
     sed -i "2a - commit $1, against $base" comparison.md
@@ -104,7 +105,7 @@ no_baseline() {
     told="There is no baseline to compare with. The job's next run on the default branch makes one."
     status=3
   fi
-  printf '## overlap: no baseline\n\n%s\n' "$told" | tee comparison.md
+  printf '## %s: no baseline\n\n%s\n' "$title" "$told" | tee comparison.md
   return "$status"
 }
 

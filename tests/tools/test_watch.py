@@ -149,7 +149,8 @@ def test_a_lost_baseline_lets_nothing_pass(repository: Path) -> None:
     assert "There is no baseline to compare with. " in (repository / "comparison.md").read_text()
     assert not (repository / "state/baseline").exists()
     assert watch(KEEP="true").returncode == 0
-    assert watch().returncode == 0
+    assert watch(TITLE="overlap h100").returncode == 0
+    assert (repository / "comparison.md").read_text().startswith("## overlap h100: nothing is ")
 
 
 def rows_of(count: int, noise: float = 0.0) -> list[samples.Json]:
@@ -517,11 +518,12 @@ def test_later_runs_update_their_own_comment_alone(
     name: str, repository: Path, forge: Forge
 ) -> None:
     run_job(name, repository, "main", "1")
-    marker = "<!-- overlapbench: overlap -->\n"
+    names = "overlap overlap" if name == "action.yml" else "overlap"  # workflow and title, or job
+    marker = f"<!-- overlapbench: {names} -->\n"
     others = [forge.say(f"comment {number}", author=1) for number in range(150)]
     others += [forge.say(f"{marker}someone repeats the marker", author=1)]
     others += [forge.say("another workflow of the same bot", author=OWNER)]
-    others += [forge.say("<!-- overlapbench: nightly -->\nanother job", author=OWNER)]
+    others += [forge.say("<!-- overlapbench: overlap h100 -->\nanother machine", author=OWNER)]
     before = [dict(one) for one in others]
     for time_ms in ("1.5", "1.01"):
         run_job(name, repository, "change", time_ms)
@@ -653,6 +655,12 @@ def test_the_workflow_uses_the_action(repository: Path) -> None:
     assert step["with"].keys() <= action["inputs"].keys()
     saved = [step for step in action["runs"]["steps"] if "cache/save" in step.get("uses", "")]
     assert [step["if"] for step in saved] == ["always() && steps.branch.outputs.keep == 'true'"]
+    # Jobs on several kinds of machine share no state, comment or artifact.
+    state = "overlapbench/${{ inputs.title }}/"
+    cached = [step["with"] for step in action["runs"]["steps"] if "cache/" in step.get("uses", "")]
+    assert [one["key"].startswith(state) for one in cached] == [True, True]
+    assert cached[0]["restore-keys"] == state
+    assert action["runs"]["steps"][-1]["with"]["name"] == "${{ inputs.title }}"
     (measure,) = [step for step in action["runs"]["steps"] if step.get("env", {}).get("RUNS")]
     assert measure["env"]["KEEP"] == "${{ steps.branch.outputs.keep }}"
 
