@@ -50,7 +50,7 @@ FIELDS = {
 }
 FAMILIES = (
     *("Compute", "Comm", "Overlap", "Copy", "Supply", "Launch", "Gelu", "Softmax"),
-    *("Tp", "Ddp", "Fsdp", "Moe", "Layers", "MixedPrecision", "Prefetch", "Pp", "Lab"),
+    *("Tp", "Ddp", "Decode", "Fsdp", "Moe", "Layers", "MixedPrecision", "Prefetch", "Pp", "Lab"),
 )
 
 
