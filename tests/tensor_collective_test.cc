@@ -361,30 +361,35 @@ TEST_P(TensorCollectiveTest, AGraphAddsWhatItsInputsHoldAtEachLaunch) {
       const auto communicator =
           std::make_shared<LaneCommunicator>(std::make_shared<Transports>(machine()), settings);
       const SharedTensor send = MakeTensor(communicator, shape);
-      const SharedTensor receive = MakeTensor(communicator, shape);
-      const auto collective = MakeTensorCollective(machine(), communicator,
-                                                   {{.operation = Operation::kAllReduce,
-                                                     .send = send,
-                                                     .receive = receive,
-                                                     .rows = rows,
-                                                     .of_held = true}},
-                                                   kSeed);
-      collective->Connect();
-      collective->Reset(stream());
-      collective->Enqueue(stream());
+      std::vector<SharedTensor> receives;
+      std::vector<std::unique_ptr<Workload>> sums;
+      for (int call = 0; call < kCalls; ++call) {
+        receives.push_back(MakeTensor(communicator, shape));
+        sums.push_back(MakeTensorCollective(machine(), communicator,
+                                            {{.operation = Operation::kAllReduce,
+                                              .send = send,
+                                              .receive = receives.back(),
+                                              .rows = rows,
+                                              .of_held = true}},
+                                            kSeed));
+        sums.back()->Connect();
+        sums.back()->Reset(stream());
+      }
+      const auto enqueue = [&](Stream& to) {
+        for (const auto& sum : sums) sum->Enqueue(to);
+      };
+      enqueue(stream());
       Finish();
-      const auto graph = device().Record([&](Stream& recorded) {
-        for (int call = 0; call < kCalls; ++call) collective->Enqueue(recorded);
-      });
+      const auto graph = device().Record(enqueue);
       for (std::uint32_t round = 1; round <= 6; ++round) {
         send->Fill(stream(), rank(), round * 1000);
-        receive->PoisonRows(stream(), 0, rows);
+        for (const SharedTensor& receive : receives) receive->PoisonRows(stream(), 0, rows);
         if (round % 3 == 0)
-          collective->Enqueue(stream());
+          enqueue(stream());
         else
           graph->Launch(stream());
         Finish();
-        EXPECT_FALSE(Refused(*collective)) << "round " << round;
+        for (const auto& sum : sums) EXPECT_FALSE(Refused(*sum)) << "round " << round;
       }
     }
   }
