@@ -128,7 +128,7 @@ void Plan::AddRow(const Scenario& scenario, const Settings& written) {
   const Settings chosen = candidates.front();
   if (candidates.size() == 1) candidates.clear();
   benchmarks_.push_back({name, chosen, scenario.runs, scenario.report, candidates,
-                         scenario.plain_run, scenario.prioritizes_comm});
+                         scenario.plain_run, scenario.prioritizes_comm, scenario.least_groups});
 }
 
 std::string Plan::Replace(std::vector<Axis>& axes) {

@@ -35,6 +35,7 @@ struct Scenario {
   std::function<std::vector<Settings>(const Settings&)> candidates = {};
   std::string plain_run = {};     // the choice must not be slower than it (Benchmark::plain_run)
   bool prioritizes_comm = false;  // Benchmark::prioritizes_comm
+  std::size_t least_groups = 0;   // Benchmark::least_groups
   // Why a combination of values does not exist; "" when it does. May be empty: all exist.
   std::function<std::string(const Settings&)> excluded = {};
   // The runs of a row. The last one is the row's own.

@@ -47,7 +47,7 @@ struct AttendToCacheBody {
   static constexpr int kThreads = kDecodeThreads;
   static constexpr int kLanes = Pack<kElement>::kLanes;
   static constexpr int kPacks = kDecodePacks<kElement>;
-  static constexpr int kAtATime = 4;  // positions in flight
+  static constexpr int kAtATime = 8;  // positions in flight
 #ifdef __CUDA_ARCH__
   static constexpr int kOwnPacks = 1;
 #else
@@ -169,9 +169,15 @@ struct AddPiecesBody {
 
   [[nodiscard]] OVERLAPBENCH_BODY float Sum(const float* of_row, long column) const {
     float most = kNoScore;
+#ifdef __CUDA_ARCH__
+#pragma unroll 8
+#endif
     for (long i = 0; i < count; ++i) most = fmaxf(most, of_row[i * kPieceFloats]);
     float weights = 0;
     float values = 0;
+#ifdef __CUDA_ARCH__
+#pragma unroll 8
+#endif
     for (long i = 0; i < count; ++i) {
       const float* const piece = of_row + i * kPieceFloats;
       const float factor = expf(piece[0] - most);
@@ -185,7 +191,7 @@ struct AddPiecesBody {
 // Enough warps for all SMs, of at least kLeastPositions each.
 long DecodeSplits(const Device& device, long rows, long context) {
   constexpr long kWarpsPerMultiprocessor = 16;
-  constexpr long kLeastPositions = 32;
+  constexpr long kLeastPositions = 64;
   const long warps = kWarpsPerMultiprocessor * device.info().multiprocessors;
   return std::clamp((warps + rows - 1) / rows, 1L, std::max(1L, context / kLeastPositions));
 }

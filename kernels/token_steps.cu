@@ -51,6 +51,10 @@ struct LayerNormBody {
     Pack<kElement>* const to = PacksOf<kElement>(y) + first;
     float sum = 0;
     float squares = 0;
+    // Few rows leave a warp alone with the latency of its loads.
+#ifdef __CUDA_ARCH__
+#pragma unroll 8
+#endif
     for (long i = block.thread; i < packs; i += block.threads) {
       const Pack<kElement> pack = from[i];
       for (int lane = 0; lane < kLanes; ++lane) {

@@ -125,18 +125,23 @@ TEST_F(MeasurementTest, TheMarginIsTheWiderOfTheTimesAndTheRatiosToTheLongestBas
   EXPECT_GT(noisy, 10 * drifting);
 }
 
-// A row of one callable takes 10 ms, and the time of an empty run on the host varies by half.
-TEST_F(MeasurementTest, AnEmptyRunIsNoBaseline) {
-  const auto margin = [&](bool is_empty) {
+// A row of one callable takes 10 ms. The time of an empty run on the host varies by half, and so
+// does that of a run with the host's launches.
+TEST_F(MeasurementTest, AnEmptyRunAndTheHostsPartAreNoBaselines) {
+  const auto margin = [&](bool is_empty, bool gated = true, bool own_gated = true) {
     std::vector<Run> runs = Pair();
     runs.erase(runs.begin());
     runs.front().is_empty = is_empty;
+    runs.front().gated = gated;
+    runs.back().gated = own_gated;
     std::vector<Group> groups;
     for (int i = 0; i < 11; ++i) groups.push_back({Took(i % 2 == 0 ? 0.02 : 0.03), Took(10)});
     return Measure(runs, groups).Margin();
   };
   EXPECT_DOUBLE_EQ(margin(true), 0);
   EXPECT_GT(margin(false), 0.1);
+  EXPECT_DOUBLE_EQ(margin(false, false), 0);
+  EXPECT_GT(margin(false, false, false), 0.1);
 }
 
 // Zeros would pass for measured times.

@@ -51,7 +51,7 @@ PeerMeeting PeerBoard::Meetings() const {
   PeerMeeting meeting = meeting_;
   if (!is_recorded_) return meeting;
   for (int peer = 0; peer < meeting.ranks; ++peer)
-    meeting.flags[peer] += kRecordedFlags / sizeof(std::uint32_t);
+    meeting.flags[peer] = reinterpret_cast<std::uint32_t*>(words_.At(peer) + kRecordedFlags);
   meeting.counts = reinterpret_cast<std::uint32_t*>(words_.At(meeting.rank) + kCounts);
   return meeting;
 }
