@@ -40,6 +40,8 @@ class Attributes:
     comp_average_W: Figure  # power of C
     comm_energy_J: Figure  # energy of M
     comm_average_W: Figure  # power of M
+    second_energy_J: Figure  # energy of the second
+    second_average_W: Figure  # power of the second
     serial_energy_J: Figure  # energy one by one
     energy_saved: Figure  # energy saved
     time_saved: Figure  # time saved
@@ -137,6 +139,8 @@ class Attributes:
     pieces_slowdown: Figure  # slowdown
     kernel_us: Figure  # kernel
     dominated_below_us: Figure  # dominated below
+    same_stream_us: Figure  # same stream
+    other_stream_us: Figure  # other stream
     train_ms: Figure  # training
     loop_ms: Figure  # loop
     kernel_ms: Figure  # kernel
