@@ -333,7 +333,7 @@ std::vector<Counter> PairCounters() {
        "the computation's own time while overlapped / alone"},
       {"comm_slowdown", "", kLower, Range::kNotNegative, "comm ×",
        "the communication's own time while overlapped / alone"},
-      {"second_slowdown", "", kLower, Range::kNotNegative, "second slowdown",
+      {"second_slowdown", "", kLower, Range::kNotNegative, "second ×",
        "the second communication's own time while overlapped / alone"},
       {"exposed_comm_ms", "ms", kLower, Range::kSigned, "exposed comm", "T - C"},
       {"coverage", "", kNeither, Range::kNotNegative, "coverage",

@@ -57,7 +57,7 @@ class Attributes:
     hidden_comm: Figure  # hidden comm
     comp_slowdown: Figure  # comp ×
     comm_slowdown: Figure  # comm ×
-    second_slowdown: Figure  # second slowdown
+    second_slowdown: Figure  # second ×
     exposed_comm_ms: Figure  # exposed comm
     coverage: Figure  # coverage
     product_slowdown: Figure  # by product
