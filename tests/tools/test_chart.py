@@ -201,6 +201,18 @@ def test_pairs_stand_by_communication_and_computation() -> None:
     (hatched,) = [one for one in panel["layer"] if "data" in one]
     assert hatched["mark"]["color"]["gradient"] == "linear"
     assert [one["problem"] for one in hatched["data"]["values"]] == ["not measured"]
+    told = [one["field"] for one in hatched["encoding"]["tooltip"]]
+    assert told == ["across", "down", "problem"], "no figures"
+
+
+def test_figures_in_tooltips_keep_the_zeros_at_their_ends() -> None:
+    formats = {
+        one["field"]: one.get("format")
+        for layer in draw(samples.document(samples.links()))["link"].spec["concat"][0]["layer"]
+        for one in layer["encoding"].get("tooltip", [])
+    }
+    assert formats["GBps"] == ".4r"
+    assert formats["sms"] is None, "a count"
 
 
 def test_the_worst_trusted_grid_stands_for_a_sweep() -> None:

@@ -1,5 +1,7 @@
 """Titles of charts: they state what the rows show, with its interval, or nothing but the topic."""
 
+from typing import Any
+
 import pytest
 
 import samples
@@ -15,7 +17,7 @@ def titles(*rows: Json) -> dict[str, str]:
     return {name: chart.title for name, chart in draw(samples.document(rows)).items()}
 
 
-def grids(*slowdowns: float, **bounds: float) -> list[Json]:
+def grids(*slowdowns: float, **bounds: Any) -> list[Json]:
     return [
         samples.overlap(f"{PAIR}/grid:{grid}x{grid}", slowdown, **bounds)
         for grid, slowdown in enumerate(slowdowns, 1)
@@ -78,7 +80,7 @@ def test_a_better_setting_is_told_beside_the_default() -> None:
 
 
 def test_panels_of_families_state_their_best_figure() -> None:
-    bounds = {"busbw_GBps_low": 338.0, "busbw_GBps_high": 342.0}
+    bounds: Json = {"busbw_GBps_low": 338.0, "busbw_GBps_high": 342.0}
     rows = [
         samples.row(f"Comm/AllReduce/bytes:{size << 20}", busbw_GBps=300.0 + size, **bounds)
         for size in (1, 40)
@@ -92,7 +94,7 @@ def test_panels_of_families_state_their_best_figure() -> None:
 def test_many_bars_become_small_multiples() -> None:
     def step(kind: str, number: int) -> Json:
         name = f"{kind}/layers:{number}/cache:cold"
-        parts = {"exposed_comm_ms": 0.5, "chunking_cost_ms": 0.1, "interference_ms": 0.1}
+        parts: Json = {"exposed_comm_ms": 0.5, "chunking_cost_ms": 0.1, "interference_ms": 0.1}
         return samples.row(name, real_time=2.0 + number, sequential_ms=4.0 + number, **parts)
 
     few = draw(samples.document([step("Ddp/Buckets", n) for n in range(9)]))["steps"].spec

@@ -282,7 +282,7 @@ def test_a_figure_is_judged_at_the_ends_of_its_interval(
     if limit == 1.0:  # not above its own low end, and not certainly below
         with pytest.raises(Inconclusive) as raised:
             figure.above(limit)
-        assert str(raised.value) == "slowdown 1.2 (1 to 1.3) against 1: too uncertain"
+        assert str(raised.value) == "slowdown 1.200 (1.000 to 1.300) against 1: too uncertain"
         assert not figure.below(limit)
         return
     if limit == 1.3:
@@ -295,8 +295,11 @@ def test_a_figure_is_judged_at_the_ends_of_its_interval(
 
 def test_a_doubted_figure_or_one_without_an_interval_is_not_judged() -> None:
     for figure, why in (
-        (Figure(1.2, "x", (1.0, 1.3), "noisy: load"), "x 1.2 (1 to 1.3) against 5: noisy: load"),
-        (Figure(1.2, "x"), "x 1.2 against 5: no interval is known"),
+        (
+            Figure(1.2, "x", (1.0, 1.3), "noisy: load"),
+            "x 1.200 (1.000 to 1.300) against 5: noisy: load",
+        ),
+        (Figure(1.2, "x"), "x 1.200 against 5: no interval is known"),
     ):
         with pytest.raises(Inconclusive) as raised:
             figure.below(5)

@@ -41,7 +41,7 @@ def test_it_is_an_altair_chart_of_the_name_and_the_ratios() -> None:
     assert isinstance(chart, alt.LayerChart)  # and so valid Vega-Lite
     title = chart.to_dict()["title"]
     assert title["text"] == ["Overlap/AllToAll+Gemm/n:64"]
-    assert title["subtitle"] == ["slowdown 1.25"]
+    assert title["subtitle"] == ["slowdown 1.25 ±0.01"]
     assert ">0.3750 ms<" in to_svg(row_of(samples.overlap("AllToAll+Gemm/n:64", 1.25)))
 
 

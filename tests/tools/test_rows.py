@@ -56,7 +56,7 @@ def test_a_counter_is_an_attribute_that_knows_its_interval(results: Results) -> 
     assert row.slowdown == row["slowdown"] == 1.5
     assert [row.slowdown.value, row.slowdown.low] == pytest.approx([1.5, 1.35])
     assert row.slowdown.interval == (row.slowdown.low, row.slowdown.high)
-    assert f"{row.slowdown} {row.slowdown:.1f}" == "1.5 (1.35 to 1.65) 1.5"
+    assert f"{row.slowdown} {row.slowdown:.1f}" == "1.500 (1.350 to 1.650) 1.5"
     assert (row.time, row.T, row.C, row.M) == (1.0, 1.0, 0.3, 0.2)
     assert results[3].time == 2.0
     assert results[3].time.interval is None
@@ -85,9 +85,9 @@ def test_a_figure_is_judged_with_its_interval(results: Results) -> None:
     assert slowdown.below(slowdown.low) is slowdown.above(slowdown.high) is False
     for judge in (slowdown.below, slowdown.above):
         for limit in (slowdown.low + 0.01, 1.5, slowdown.high - 0.01):
-            with pytest.raises(Inconclusive, match=r"^slowdown 1.5 .* against .*: too uncertain$"):
+            with pytest.raises(Inconclusive, match=r"^slowdown 1.500 .* against .* uncertain$"):
                 judge(limit)
-    with pytest.raises(Inconclusive, match=r"^slowdown 1 against 1.5: no interval is known$"):
+    with pytest.raises(Inconclusive, match=r"^slowdown 1.000 against 1.5: no interval is known$"):
         Figure(1.0, "slowdown").below(1.5)
     with pytest.raises(Inconclusive, match=r"against 500: noisy: <b>±9 %$"):
         results[1].busbw_GBps.below(500.0)
@@ -103,7 +103,7 @@ def test_type_checkers_know_the_attributes_of_every_counter() -> None:
 def test_a_figure_is_a_number(results: Results) -> None:
     figure = results[0].slowdown
     assert json.dumps(figure) == "1.5"
-    assert f"{figure:.1f} {figure}" == "1.5 1.5 (1.35 to 1.65)"
+    assert f"{figure:.1f} {figure}" == "1.5 1.500 (1.350 to 1.650)"
     assert pickle.loads(pickle.dumps(figure)).high == figure.high
 
 
@@ -175,17 +175,17 @@ def test_a_notebook_shows_tables(results: Results) -> None:
     assert head[:4] == ["file", "benchmark", "state", "time ms"]
     assert len(lines) == 4
     assert lines[0][1:3] == [f"Overlap/{PAIR}", "ok"]
-    assert lines[0][head.index("slowdown")] == "1.5 (1.35 to 1.65)"
+    assert lines[0][head.index("slowdown")] == "1.500 (1.350 to 1.650)"
     assert lines[1][2] == "noisy: <b>±9 %"
     assert lines[2][3:] == [""] * (len(head) - 3)
     table, _, picture = results[0]._repr_html_().partition("<svg")
     assert picture
-    assert ["slowdown", "1.5", "", "1.35 to 1.65"] in Cells(table).lines
-    assert "\n  slowdown             1.5      1.35 to 1.65" in str(results[0])
+    assert ["slowdown", "1.500", "", "1.350 to 1.650"] in Cells(table).lines
+    assert "\n  slowdown           1.500      1.350 to 1.650" in str(results[0])
     assert math.isnan(results[2].time_ms)
     assert "no GPU" in results[2]._repr_html_()
     assert repr(results) == "<Results: 4 rows of 2 files>"
-    assert repr(results[0]) == f"<Row Overlap/{PAIR}: ok, 1 ms>"
+    assert repr(results[0]) == f"<Row Overlap/{PAIR}: ok, 1.000 ms>"
 
 
 def test_a_long_table_is_cut(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME, Table, stored_table
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.statistics.intervals import Interval, pool
+from overlapbench.statistics.intervals import Interval, digits, pool
 
 if TYPE_CHECKING:
     from overlapbench.reading.attributes import Attributes
@@ -128,8 +128,8 @@ class Figure(float):
         return holds
 
     def __str__(self) -> str:
-        ends = f" ({self.low:.4g} to {self.high:.4g})" if self.interval else ""
-        return f"{self.value:.4g}{ends}"
+        ends = f" ({digits(self.low)} to {digits(self.high)})" if self.interval else ""
+        return f"{digits(self.value)}{ends}"
 
     def __repr__(self) -> str:  # pytest shows it where an assertion fails
         return f"{self.counter} {self}"
@@ -284,7 +284,7 @@ class Row(Attributes):
         return isinstance(other, Row) and self.to_dict() == other.to_dict()
 
     def __repr__(self) -> str:
-        return f"<Row {self.name}: {self.state.value}, {self.time_ms:.4g} ms>"
+        return f"<Row {self.name}: {self.state.value}, {digits(self.time_ms)} ms>"
 
     def __str__(self) -> str:
         lines = [f"{self.name}  {self.said}"]
@@ -311,8 +311,8 @@ class Row(Attributes):
         for name in dict.fromkeys((*first, *_SHOWN, *itertools.chain(*leads))):
             if name in figures:
                 figure, counter = figures[name], self.table.counters[name]
-                ends = f"{figure.low:.4g} to {figure.high:.4g}" if figure.interval else ""
-                yield counter.title, f"{figure.value:.4g}", counter.printed_unit, ends
+                ends = f"{digits(figure.low)} to {digits(figure.high)}" if figure.interval else ""
+                yield counter.title, digits(figure.value), counter.printed_unit, ends
 
 
 def _package() -> Any:

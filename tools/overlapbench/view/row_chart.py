@@ -6,7 +6,7 @@ from typing import Any
 from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, stored_table
 from overlapbench.reading.result import Row
-from overlapbench.statistics.intervals import digits
+from overlapbench.statistics.intervals import Interval, digits, measured
 from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import joined
 from overlapbench.view.charts.records import bounds, record_of
@@ -95,7 +95,11 @@ def _colour(key: str) -> str:
 
 
 def _ratios(row: Row) -> list[str]:
-    """Write the ratios that sum a row up."""
+    """Write the ratios that sum a row up, with their intervals."""
     names = {"slowdown": "slowdown", "speedup": "speedup", "pct_of_bound": "% of the bound"}
-    said = ((name, row.counters[key]) for key, name in names.items() if key in row.counters)
-    return [f"{name} {digits(value, 3)}" for name, value in said]
+    known = [(key, name) for key, name in names.items() if key in row.counters]
+    return [f"{name} {_ratio(row.counters[key], row.intervals.get(key))}" for key, name in known]
+
+
+def _ratio(value: float, ends: Interval | None) -> str:
+    return measured(value, *ends) if ends else digits(value, 3)

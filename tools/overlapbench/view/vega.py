@@ -24,6 +24,7 @@ PICTURES = (".png", ".svg", ".html")  # endings of what page.py makes of a speci
 VERSION = "6.4"  # of Vega-Lite, as vl-convert names it
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 GOOD, BAD = "datum.trusted", "!datum.trusted"
+_COUNTS = ("gpus:Q", "sms:Q")
 FULL_WIDTH = theme.WIDTH - 90  # of a panel that fills the picture
 _TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal", "T": "temporal"}
 _TITLE_LETTER_WIDTH = 7  # on average, in pixels
@@ -50,7 +51,12 @@ def field(shorthand: str, **looks: Any) -> Spec:
 
 
 def tooltip(*fields: str) -> list[Spec]:
-    return [field(one) for one in fields]
+    """Tell fields, with four digits, zeros too, unless they are counts."""
+    measured = (one.endswith(":Q") and one not in _COUNTS for one in fields)
+    return [
+        field(one, **({"format": ".4r"} if digits else {}))
+        for one, digits in zip(fields, measured, strict=True)
+    ]
 
 
 def told(*fields: str) -> list[Spec]:

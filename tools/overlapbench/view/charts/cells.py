@@ -21,7 +21,18 @@ from overlapbench.view.charts.records import (
     record_of,
     state_text,
 )
-from overlapbench.view.vega import BAD, GOOD, Record, Spec, lay_out, mark, panel, split, told
+from overlapbench.view.vega import (
+    BAD,
+    GOOD,
+    Record,
+    Spec,
+    lay_out,
+    mark,
+    panel,
+    split,
+    told,
+    tooltip,
+)
 from overlapbench.view.vega import field as encoded
 
 _LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
@@ -128,7 +139,8 @@ class Cells(ChartKind):
             mark("rect", base, BAD, **theme.UNTRUSTED_CELL),
         ]
         if missing := self._unmeasured(cells, places):
-            layers.append(mark("rect", base, "", missing, **theme.UNMEASURED_CELL))
+            why = {"tooltip": tooltip("across:N", "down:N", "problem:N")}
+            layers.append(mark("rect", places | why, "", missing, **theme.UNMEASURED_CELL))
         for line in range(max(cell["lines"] for cell in cells)):
             font = theme.CELL_DETAIL if line else {}
             dy = f"{_LINE} * ({line} - (datum.lines - 1) / 2) + (datum.lines > 1)"

@@ -19,21 +19,14 @@ Figures = Callable[[Row], Figure | None]  # None: it is not known with an interv
 ANY_COST = 1 + LEAST  # a ratio of times that is worth a title
 
 
-def counter(name: str) -> Figures:
-    """Return a function for a counter of rows."""
-    return lambda row: (row.counters[name], *row.intervals[name]) if name in row.intervals else None
-
-
-def scaled(name: str, convert: Callable[[Row, float], float]) -> Figures:
-    """Return a function for a figure that rises with a counter, and so do its ends."""
-    of = counter(name)
+def counter(name: str, convert: Callable[[Row, float], float] = lambda _, x: x) -> Figures:
+    """Return a function for a counter of rows, or for a figure that rises with it."""
 
     def figure(row: Row) -> Figure | None:
-        known = of(row)
-        if known is None:
+        if name not in row.intervals:
             return None
-        value, low, high = (convert(row, end) for end in known)
-        return value, low, high
+        low, high = (convert(row, end) for end in row.intervals[name])
+        return convert(row, row.counters[name]), low, high
 
     return figure
 

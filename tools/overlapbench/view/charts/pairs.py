@@ -93,7 +93,7 @@ TIMES = Curves(
     title="Times against grid",
     finding=findings.up_to(
         "Overlap adds up to {figure} ms to the longer side: {what}, grid {grid}",
-        findings.scaled("slowdown", _beyond_ms),
+        findings.counter("slowdown", _beyond_ms),
         above=0,
     ),
     reading="With perfect overlap, T would equal the higher of C and M.",

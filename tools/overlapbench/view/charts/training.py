@@ -113,7 +113,7 @@ STEPS = Bars(
     title="What training steps expose, and why",
     finding=findings.instead(
         "{what}: {to} exposes {best} % of the computation, {was} {base} %",
-        findings.scaled("exposed_comm_ms", lambda row, ms: 100 * ms / _computation_ms(row)),
+        findings.counter("exposed_comm_ms", lambda row, ms: 100 * ms / _computation_ms(row)),
         "transport",
     ),
     reading="100 % is the step's computation alone. The tick marks the end of the plain form,"
