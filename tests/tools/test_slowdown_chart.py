@@ -21,7 +21,7 @@ from overlapbench.view import theme
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ["slowdown", "times", "pairs", "priority", "tokens", "steps"]
-NAMES += ["link", "partition", "matrix", "attribution", "families"]
+NAMES += ["link", "partition", "matrix", "triple", "attribution", "families"]
 ALL_FILES = {"index.html"} | {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "svg")}
 
 

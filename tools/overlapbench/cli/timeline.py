@@ -3,7 +3,7 @@
     overlapbench run --benchmark_filter=Overlap --trace_out=traces
     overlapbench timeline traces -o step.svg
     overlapbench timeline 'traces/Pp*.json' -o pipelines.html
-    overlapbench timeline 'traces/Pp*.json' --beside --one-scale -o pipelines.svg
+    overlapbench timeline 'traces/Pp*.json' --beside --one-scale -o pp.svg
     overlapbench timeline 'rank*.json.gz' --step 12 -o step.png
     overlapbench timeline report.sqlite --window forward -o forward.svg
 
