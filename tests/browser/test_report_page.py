@@ -224,6 +224,16 @@ def test_a_mark_tells_its_values_and_leads_to_its_row(tab: Tab, full: Path) -> N
     assert page.locator(f"[id='{name}']").inner_text().count("Overlap/") == 1
 
 
+def test_a_mark_tells_no_figure_that_its_row_lacks(tab: Tab, full: Path) -> None:
+    page = tab.open(full, "#Comm")
+    chart = drawn(page.locator("figure[data-chart=families-Comm]"))
+    chart.locator(".mark-symbol.role-mark path").last.hover(force=True)
+    tooltip = page.locator("#vg-tooltip-element")
+    expect(tooltip).to_contain_text("figure")
+    expect(tooltip.locator("tr", has_text="expected")).to_be_hidden()  # there is no prediction
+    assert not re.search("NaN|null|undefined", tooltip.inner_text())
+
+
 def test_every_chart_is_drawn(tab: Tab, full: Path) -> None:
     page = tab.open(full)
     figures = page.locator("figure")

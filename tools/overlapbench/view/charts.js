@@ -116,7 +116,7 @@ async function drawIn(place, spec, config) {
     view = await vegaEmbed(place, fit, {
       config, renderer: "svg", actions: false, ast: true, defaultStyle: false,
       logLevel: 1,  // errors: an empty layer is none
-      tooltip: {disableDefaultStyle: true},
+      tooltip: {disableDefaultStyle: true, sanitize: toldAs},
     });
     const width = place.querySelector("svg").width.baseVal.value;
     if (width <= room && width > 0.95 * room) break;
@@ -125,6 +125,10 @@ async function drawIn(place, spec, config) {
   }
   return view;
 }
+
+// As text of a page; a figure that a row lacks is left out.
+const toldAs = value => ["NaN", "null", "undefined"].includes(`${value}`)
+  ? "" : `${value}`.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 async function draw(figure) {
   const place = figure.querySelector(".drawing");
