@@ -142,16 +142,14 @@ def _is_wide(row: Row) -> bool:
 
 
 def _three_lanes(rows: Sequence[Row]) -> Iterator[Test]:
-    """Replay steps in which up to three works run at once."""
+    """Replay steps in which up to three works run at once, and with factors that multiply."""
     wide = [row for row in rows if _is_wide(row)]
-    cases = [case for case in _at_own_settings(rows, wide) if case]
-    yield judged("three lanes, factors multiplied", "mean 6 %", cases, within(0.06))
-    if not cases:
-        return
-    families = {row.name.family for row in wide}
-    for family in sorted(families):
-        own = [case for case in cases if case.name.startswith(f"{family}/")]
-        yield judged(f"  of these {family}", "none", own, lambda _: True)
+    for ranks in sorted({row.ranks for row in wide}) or [0]:
+        own = _of(wide, ranks)
+        cases = [case for case in _at_own_settings(rows, own) if case]
+        yield judged(f"three lanes, {ranks} GPUs", "mean 6 %", cases, within(0.06))
+        cases = [case for case in _at_own_settings(rows, own, multiplied=True) if case]
+        yield judged("  with factors that multiply", "none", cases, lambda _: True)
 
 
 def _of(rows: Iterable[Row], ranks: int) -> list[Row]:
@@ -173,8 +171,10 @@ def _repeats(rows: Sequence[Row]) -> Iterator[Case | None]:
             yield _predicted(book, base, Question(axes={"repeat": "4"}), target)
 
 
-def _at_own_settings(rows: Sequence[Row], wanted: Sequence[Row]) -> Iterator[Case | None]:
-    books = {ranks: Book(_of(rows, ranks)) for ranks in {row.ranks for row in wanted}}
+def _at_own_settings(
+    rows: Sequence[Row], wanted: Sequence[Row], **switches: Any
+) -> Iterator[Case | None]:
+    books = {ranks: Book(_of(rows, ranks), **switches) for ranks in {row.ranks for row in wanted}}
     for row in wanted:
         yield _predicted(books[row.ranks], row, Question(), row)
 

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -13,6 +14,7 @@ from overlapbench.cli import main
 from overlapbench.output import ResultError
 from overlapbench.prediction.factors import pairs_of
 from overlapbench.prediction.links import Asked, Network, links_of, time_of
+from overlapbench.prediction.model import Book, replayed
 from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
 from overlapbench.prediction.replay import Rules, replay
 from overlapbench.prediction.schedules import Row, Run, Step, Work, read_rows
@@ -121,14 +123,34 @@ def test_only_kernels_wait_for_sms() -> None:
 THREE = [[1.0, 1.4, 1.2], [1.7, 1.0, 1.1], [1.3, 1.25, 1.0]]
 
 
-def test_three_works_at_once_slow_each_other_down_by_the_product() -> None:
-    rules = Rules(THREE, PASS)
+def test_of_three_works_each_disturbs_as_much_less_as_the_third_slows_it_down() -> None:
     run = steps((0, 0, ()), (1, 1, ()), (2, 2, ()))
-    # The copy takes 1.7 * 1.1 times as long, and the gather then 1.2 times beside the product.
-    first = 0.6 * 1.7 * 1.1
-    gather = first + (1 - first / (1.4 * 1.2)) * 1.2
-    product = gather + (1.5 - first / (1.3 * 1.25) - (gather - first) / 1.3)
-    assert ends(run, [1, 0.6, 1.5], rules) == [round(t, 6) for t in (gather, first, product)]
+    for rules, gather, copy, product in (
+        (Rules(THREE, PASS), (1 + 0.4 / 1.1) * (1 + 0.2 / 1.25), (1 + 0.7 / 1.2) * (1 + 0.1 / 1.3),
+         (1 + 0.3 / 1.4) * (1 + 0.25 / 1.7)),
+        (Rules(THREE, PASS, multiplied=True), 1.4 * 1.2, 1.7 * 1.1, 1.3 * 1.25),
+    ):  # fmt: skip
+        first = 0.6 * copy
+        second = first + (1 - first / gather) * 1.2
+        last = second + (1.5 - first / product - (second - first) / 1.3)
+        assert ends(run, [1, 0.6, 1.5], rules) == [round(t, 6) for t in (second, first, last)]
+
+
+RECORDED = Path(__file__).parents[2] / "docs/results"
+
+
+# The rows of Lab/Triple, from their parts and pairs.
+@pytest.mark.parametrize("gpus", [2, 4])
+def test_recorded_rows_of_three_lanes_are_within_six_percent(gpus: int) -> None:
+    rows = read_rows([str(RECORDED / f"h200x{gpus}/triple.json.gz")])
+
+    def error(*, multiplied: bool) -> float:
+        book = Book(rows, multiplied=multiplied)
+        return mean(abs(replayed(book, row) / row.own.time.ms - 1) for row in rows if row.own.time)
+
+    assert len(rows) == 36
+    assert error(multiplied=False) < 0.04
+    assert error(multiplied=True) > 0.06
 
 
 @pytest.mark.parametrize("backend", ["cuda", "host"])

@@ -45,7 +45,11 @@ def passing(row: Row) -> list[list[int]]:
 
 
 def rules_of(
-    row: Row, slowdown: Sequence[Sequence[float]], waits: Sequence[Sequence[int]]
+    row: Row,
+    slowdown: Sequence[Sequence[float]],
+    waits: Sequence[Sequence[int]],
+    *,
+    multiplied: bool = False,
 ) -> Rules:
     """Return the rules that a row's works follow on its backend."""
     on_gpu = row.backend != "host"
@@ -55,6 +59,7 @@ def rules_of(
         [LATENCY_MS * row.by_kernel(work) for work in row.works],
         handover_ms=HANDOVER_MS if on_gpu else 0.0,
         enqueue_ms=0.0 if row.own.gated else row.own.enqueue_ms / len(row.own.steps),
+        multiplied=multiplied,
     )
 
 

@@ -76,8 +76,8 @@ class Prediction:
 class Book:
     """All that files say: rows with schedules, collectives, pairs.
 
-    To show what a part of the model is worth, the gate and the contention can be left out, and
-    pairs can be given each other's factors.
+    To show what a part of the model is worth, the gate and the contention can be left out, pairs
+    can be given each other's factors, and those of three works can be multiplied.
     """
 
     def __init__(
@@ -87,8 +87,9 @@ class Book:
         gate: bool = True,
         contention: bool = True,
         shuffle: int | None = None,
+        multiplied: bool = False,
     ) -> None:
-        self.rows, self.gate = rows, gate
+        self.rows, self.gate, self.multiplied = rows, gate, multiplied
         self.links = links_of(rows)
         pairs = [pair for row in rows for pair in pairs_of(row, gate=gate)] if contention else []
         if shuffle is not None:
@@ -171,6 +172,7 @@ class Inputs:
     waits: list[list[int]]
     spreads: list[float]
     factor_spreads: list[list[float]]
+    multiplied: bool
 
     def total(
         self,
@@ -178,7 +180,9 @@ class Inputs:
         slowdown: Sequence[Sequence[float]] | None = None,
         waits: Sequence[Sequence[int]] | None = None,
     ) -> float:
-        rules = rules_of(self.row, slowdown or self.slowdown, waits or self.waits)
+        rules = rules_of(
+            self.row, slowdown or self.slowdown, waits or self.waits, multiplied=self.multiplied
+        )
         starts_ms = [begin for begin, _ in self.row.own.lanes_ms]
         return replay(self.row.own, alone_ms or self.alone_ms, rules, starts_ms).total_ms
 
@@ -188,7 +192,7 @@ def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
     row = scheduled(book, base, question)
     count = len(row.works)
     none = [[0.0] * count for _ in range(count)]
-    inputs = Inputs(row, [], even(row), passing(row), [0.0] * count, none)
+    inputs = Inputs(row, [], even(row), passing(row), [0.0] * count, none, book.multiplied)
     near = base if base.transport == row.transport else None
     for step in row.own.steps:
         work = row.works[step.work]

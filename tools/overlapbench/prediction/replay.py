@@ -5,7 +5,9 @@ waits for have ended, and when the host has enqueued it. Two rules go beyond tha
 
 - A communication that needs SMs and becomes ready while a kernel holds all of them starts when that
   kernel ends. A step may be several kernels. Copies pass.
-- Between two events, step i beside step j advances at the rate 1 / slowdown[i][j].
+- Between two events, step i beside step j advances at the rate 1 / slowdown[i][j]. Of three, each
+  disturbs the others as much less as the third slows it down itself: two collectives that share a
+  link take from a computation hardly more than one of them.
 """
 
 import math
@@ -26,6 +28,7 @@ class Rules:
     latency_ms: Sequence[float] = ()  # of a work's start, part of its time alone: others pass it
     handover_ms: float = 0  # from the end of a step to the start of one on another lane
     enqueue_ms: float = 0  # by the host, of a step that no gate holds back
+    multiplied: bool = False  # of three works, the slowdowns multiply instead
 
 
 @dataclass
@@ -187,6 +190,12 @@ def _holder(run: Run, running: Sequence[int], step: int, rules: Rules) -> int | 
 
 
 def _rate(run: Run, running: Sequence[int], step: int, rules: Rules) -> float:
-    slowdown = rules.slowdown[run.steps[step].work]
-    others = (slowdown[run.steps[i].work] for i in running if _meet(run, i, step))
-    return 1 / math.prod(others)
+    slowdown = rules.slowdown
+    own = slowdown[run.steps[step].work]
+    others = [run.steps[i].work for i in running if _meet(run, i, step)]
+    rate = 1.0
+    for place, one in enumerate(others):
+        third = others[:place] + others[place + 1 :]
+        speed = 1 / math.prod(max(1.0, slowdown[one][other]) for other in third)
+        rate /= 1 + (own[one] - 1) * (1.0 if rules.multiplied else speed)
+    return rate
