@@ -64,7 +64,9 @@ def test_every_check_has_a_direction_and_one_way_to_judge() -> None:
 
 
 def test_every_kind_was_recorded_more_than_once() -> None:
-    assert all(spread_of(kind, REFERENCES)[1] >= 5 for kind in KINDS)
+    assert all(
+        spread_of(kind, REFERENCES, 2)[1] + spread_of(kind, REFERENCES, 1)[1] >= 5 for kind in KINDS
+    )
 
 
 def test_no_recorded_result_is_suspicious_beside_the_others() -> None:
@@ -86,7 +88,7 @@ def test_a_healthy_machine_has_no_alarm_and_says_what_was_expected() -> None:
     link = outcome(LINK, machine)
     assert link.verdict is Verdict.GOOD
     assert "h200x2/comm.json" in link.sources
-    assert link.expected.startswith("390.7, at least ")
+    assert link.expected.startswith("391, at least ")
 
 
 def healthy(random: np.random.Generator, spreads: Mapping[str, float], one: Recording) -> Recording:
@@ -119,7 +121,7 @@ def test_false_alarms_are_rare_over_the_whole_table() -> None:
     spreads are four times the recorded ones.
     """
     random = np.random.default_rng(1)
-    spreads = {kind: 4 * spread_of(kind, REFERENCES)[0] for kind in KINDS}
+    spreads = {kind: 4 * spread_of(kind, REFERENCES, 2)[0] for kind in KINDS}
     center = doctor_machine.recording()
     rows = {row: {key: x[0] for key, x in found.items()} for row, found in center.figures.items()}
     tables, seen = 400, 0
@@ -154,7 +156,7 @@ def _centered(one: Recording, rows: Mapping[str, Mapping[str, float]]) -> Record
         ("Lab/Link", 0.5, {"link by 8 SMs": "bad"}),
         ("comm_ms", 2.0, {"link by NCCL": "bad"}),
         ("HostToDevice", 0.5, {"host to device": "bad"}),
-        ("HostToDevice", 0.95, {"host to device": "suspicious"}),
+        ("overlap_ms", 1.1, {"collective and product": "suspicious"}),
         ("DeviceToHost", 0.5, {"device to host": "bad"}),
         ("DeviceCopy", 0.7, {"device memory": "bad"}),
         ("comp_ms|TFLOPs$", 1.4, {"product": "bad"}),
@@ -168,6 +170,7 @@ def _centered(one: Recording, rows: Mapping[str, Mapping[str, float]]) -> Record
         ("device_us", 2, {"launch, device": "bad"}),
         (".", 1.0, {}),
         ("HostToDevice|DeviceCopy", 1.5, {}),  # better than recorded
+        ("HostToDevice|DeviceToHost", 0.91, {}),  # as on other healthy machines with two GPUs
     ],
 )
 def test_a_fault_is_found_and_nothing_else(
@@ -207,12 +210,12 @@ OTHERS = {"state": "noisy", "reason": "disturbed: 1 other process uses a GPU"}
 @pytest.mark.parametrize(
     ("states", "found"),
     [
-        ({"Priority": HOT}, {"priorities": "suspicious", "throttling": "bad"}),
+        ({"Priority": HOT}, {"priorities": "bad", "throttling": "bad"}),
         ({"Priority": WARM}, {"throttling": "suspicious"}),
         ({".": OTHERS | {"foreign_gpu_processes": 1.0}}, {"others on the GPU": "suspicious"}),
         (
             {"PeerCopy": {"state": "invalid", "valid": 0.0, "reason": "wrong result"}},
-            {LINK: "suspicious"},
+            {LINK: "bad"},
         ),
     ],
 )
@@ -340,6 +343,21 @@ def test_connections_come_with_how_to_set_them(tmp_path: Path) -> None:
     assert "Megatron-LM: must be 1 with tensor or context parallelism" in done.stdout
 
 
+def test_what_comes_of_one_connection_is_said_after_it(tmp_path: Path) -> None:
+    """As seen on two H200."""
+    serial = {"state": "invalid", "valid": 0.0, "reason": "not overlapped: free together for 0"}
+    faults = {
+        "context": {"env_CUDA_DEVICE_MAX_CONNECTIONS": "1"},
+        "factors": {"Fsdp": 1.29, "Priority": 0.52},
+        "states": {"^Overlap": serial},
+    }
+    done = doctor(tmp_path, faults=faults)
+    said = [line.partition(": ")[2] for line in done.stdout.splitlines() if line.startswith("bad")]
+    assert said[0].startswith("connections: CUDA_DEVICE_MAX_CONNECTIONS is 1.")
+    assert said[1].startswith("link by NCCL, product, streams at once, collective and product: inv")
+    assert {one.partition(":")[0] for one in said[2:]} == {"prefetching step", "priorities"}
+
+
 def test_progress_says_how_long_it_takes(tmp_path: Path) -> None:
     done = doctor(tmp_path, faults={"seconds": 9})
     assert done.returncode == 0, done.stderr
@@ -363,7 +381,7 @@ SLOW = {"factors": {"PeerCopy": 0.5}}
         (["--compare", "node.json", "b300.json"], "b300.json is of 2 × NVIDIA B300, node.json of"),
         (["--compare", "node.json", "one.json"], "one.json is of NVIDIA H200, node.json of 2 × NV"),
         (["--", "--axis=n=1"], "--axis=n=1: the doctor sets it"),
-        (["--command", "false"], "false --no-self-test --budget_ms=300"),
+        (["--command", "false"], "--benchmark_filter=... --benchmark_out="),
         (["--command", "/no/such"], "/no/such: cannot be started: No such file or directory"),
         (["--timeout-s", "1"], "timed out after 1 s (--timeout-s)"),
         (["-o", "none/x.json"], "none/x.json: cannot be written: "),
@@ -476,7 +494,7 @@ def test_equal_nodes_seldom_differ(count: int, spread: float, tails: str, is_kno
         shape = checks, count
         noise = random.normal(size=shape) if tails == "normal" else random.standard_t(5, shape)
         wrong = np.exp((0.4 if is_known else 2.0) * random.normal(size=(checks, 1)))
-        units = [*(spread * wrong * noise)]
+        units = [*np.repeat((spread * wrong * noise)[..., np.newaxis], 3, axis=-1)]
         seen += any(one.any() for one in striking(units, [8.0 * is_known] * checks, 0.05))
     assert seen / tables <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
 
@@ -486,10 +504,18 @@ def test_a_node_is_found_by_what_the_others_say_alone(count: int, away: float) -
     random = np.random.default_rng(3)
     found = 0
     for _ in range(50):
-        units = [*random.normal(size=(10, count))]
+        units = [*np.repeat(random.normal(size=(10, count, 1)), 3, axis=-1)]
         units[4][1] += away
         found += bool(striking(units, [0.0] * 10, 0.05)[4][1])
     assert found >= 40
+
+
+def test_a_node_whose_figure_is_hardly_known_does_not_differ() -> None:
+    wide = {"PeerCopy": {"GBps_high": 500.0}}
+    found = differences(nodes(4, {1: SLOW | {"states": wide}}), REFERENCES)
+    assert found == []
+    noisy = {"PeerCopy": {"state": "noisy", "reason": "x"}}
+    assert differences(nodes(4, {1: SLOW | {"states": noisy}}), REFERENCES) == []
 
 
 @pytest.mark.parametrize("backwards", [False, True])

@@ -33,12 +33,16 @@ def text_of_outcomes(
         names = ", ".join(f"{one.name} {one.measured}" if one.action else one.name for one in of)
         example = f" {of[0].reason.partition(': ')[2]}" if reason == _NOISY else ""
         text.append(folded(f"not available: {names}: {reason}{example}", screen) + "\n")
-    alarms = sorted((one for one in judged if one.verdict.alarms), key=lambda one: -one.verdict)
+    # What was set, before what comes of it.
+    alarms = sorted(
+        (one for one in judged if one.verdict.alarms),
+        key=lambda one: (-one.verdict, bool(one.row)),
+    )
     text += ["\n"] * bool(alarms)
-    for one in alarms:
-        why = f" {one.reason}." if one.reason else ""
-        text.append(folded(f"{one.verdict}: {one.name}:{why} {one.action}", screen) + "\n")
-        text += [folded(way, screen, "  ") + "\n" for way in one.ways]
+    for (verdict, why, action), of in grouped(alarms, _what_to_do).items():
+        names = ", ".join(one.name for one in of)
+        text.append(folded(f"{verdict}: {names}: {why}{action}", screen) + "\n")
+        text += [folded(way, screen, "  ") + "\n" for way in of[0].ways]
     sources = list(dict.fromkeys(file for one in judged for file in one.sources))
     if sources:
         text.append(folded(f"Expected values: {listed(sources, 12)}.", screen) + "\n")
@@ -67,6 +71,10 @@ def text_of_differences(
     for action in dict.fromkeys(one.action for one in found if one.action):
         text.append(folded(action, screen) + "\n")
     return "".join(text)
+
+
+def _what_to_do(one: Outcome) -> tuple[Verdict, str, str]:
+    return one.verdict, f"{one.reason}. " if one.reason else "", one.action
 
 
 def _driver(machine: Recording) -> str:

@@ -20,12 +20,11 @@ from overlapbench.findings.finding import LEAST
 from overlapbench.grouping import grouped
 from overlapbench.reading.counters import Counter, stored_table
 from overlapbench.statistics.distributions import t_quantile
-from overlapbench.statistics.intervals import written as interval_text
 
 FALSE_ALARMS = 0.05  # of tables
 BAD = 0.10  # a loss that is not only suspicious
 _VAGUE = math.log(2)  # a figure that is known no better says nothing
-_FAILED = "The row failed, or does not measure what its name says; see the reason."
+_FAILED = "Mend what the other lines say, then measure again."
 NO_MODEL = "no recorded machine of this model"
 
 
@@ -91,7 +90,7 @@ def _peers(machine: Recording, check: Check, references: Sequence[Recording]) ->
     for noisy in (is_noisy, not is_noisy):
         peers = [(one, log.value) for one in of_model if (log := one.log(key, noisy=noisy))]
         if peers:
-            known = spread_of(check.kind, references, noisy=noisy)
+            known = spread_of(check.kind, references, machine.ranks, noisy=noisy)
             found = _Peers([one for one, _ in peers], [x for _, x in peers], *known, noisy)
             if found.freedom:
                 break
@@ -113,7 +112,9 @@ def examined(
     figure = machine.figures.get(row, {}).get(name)
     doubt = machine.doubts.get(row, "")
     if doubt and not machine.is_noisy(row):
-        return replace(outcome, verdict=Verdict.SUSPICIOUS, reason=doubt, action=_FAILED)
+        wrong = doubt.startswith("invalid: ")
+        verdict = Verdict.BAD if wrong else Verdict.SUSPICIOUS
+        return replace(outcome, verdict=verdict, reason=doubt, action=_FAILED)
     if figure is None:
         return replace(outcome, reason="no such row here")
     outcome = replace(outcome, measured=_spell(figure, counter))
@@ -189,11 +190,12 @@ def _against(
         verdict = Verdict.BAD if sure > BAD else Verdict.SUSPICIOUS
     allowed = reach - math.log1p(-LEAST)
     limit = math.exp(center + (allowed if lower else -allowed))
+    ends = f"at {'most' if lower else 'least'} {_number(limit)}"
     told = f"{100 * loss:.0f} % worse ({100 * least:.0f} to {100 * most:.0f} %)"
     outcome = replace(
         outcome,
         verdict=verdict,
-        expected=f"{math.exp(center):.4g}, at {'most' if lower else 'least'} {limit:.4g}",
+        expected=f"{_number(math.exp(center))}, {ends}",
         reason=told if verdict.alarms else "",
         loss=(loss, least, most),
         limit=limit,
@@ -204,11 +206,18 @@ def _against(
 
 def _spell(figure: tuple[float, float, float], counter: Counter) -> str:
     value, low, high = figure
-    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 2
-    shown = f"{value:.{digits}f}"
-    if low < high:
-        shown += f" {interval_text(value, low, high, digits)}"
+    margin = _number(max(value - low, high - value), _digits(value))
+    shown = _number(value) + f" ±{margin}" * (low < high)
     return f"{shown} {counter.printed_unit}".strip()
+
+
+def _number(value: float, digits: int | None = None) -> str:
+    return f"{value:.{_digits(value) if digits is None else digits}f}"
+
+
+def _digits(value: float) -> int:
+    """Return the decimals that show three digits."""
+    return max(0, 2 - math.floor(math.log10(abs(value)))) if value else 2
 
 
 # ---- facts
@@ -230,20 +239,14 @@ def _stated(machine: Recording, fact: Fact, references: Sequence[Recording]) -> 
     verdicts = {key: _verdict_on(machine, fact, key, x, references) for key, x in values.items()}
     worst = max(verdicts, key=lambda key: verdicts[key][0])
     verdict, expected = verdicts[worst]
-    named = f"{worst.removeprefix('env_')}={values[worst]}"
-    return replace(
-        outcome,
-        verdict=verdict,
-        measured=named if worst.startswith("env_") else values[worst],
-        expected=expected,
-        reason=NO_MODEL if verdict is Verdict.UNKNOWN and not expected else "",
-        action=fact.action
-        if (verdict is not Verdict.GOOD and expected != "") or verdict.alarms
-        else "",
-        ways=[way for one in fact.ways for way in ways_of(dict([one.partition(":")[::2]]))]
-        if verdict.alarms
-        else (),
-    )
+    if verdict is Verdict.UNKNOWN and not expected:
+        return replace(outcome, verdict=verdict, measured=values[worst], reason=NO_MODEL)
+    outcome = replace(outcome, verdict=verdict, measured=values[worst], expected=expected)
+    if verdict is Verdict.GOOD:
+        return outcome
+    named = f"{worst.removeprefix('env_')} is {values[worst]}" if worst.startswith("env_") else ""
+    ways = [way for one in fact.ways for way in ways_of(dict([one.partition(":")[::2]]))]
+    return replace(outcome, reason=named, action=fact.action, ways=ways)
 
 
 def _verdict_on(

@@ -3,8 +3,8 @@
 A figure's logarithm on a node is compared with the median over the nodes. The scale of a check is
 the shortest half: the least range that holds more than half of the nodes. So up to half of the
 nodes may be at fault, and it stays that of the others. Few nodes say little about each check; so
-the scale is at least the typical one of all checks, each in units of what is known of it: the
-spread of its kind in recorded results, and its own interval. By how many scales equal nodes differ
+the scale is at least the typical one of all checks, each in units of the spread of its kind in
+recorded results. By how many scales equal nodes differ
 is simulated for so many nodes and checks, so that 5 % of tables have a false alarm.
 
 Two nodes have one difference each, and nothing says which of them is at fault.
@@ -81,8 +81,8 @@ class _Measured:
 
     check: Check
     nodes: Sequence[str]
-    logs: Array
-    scale: float  # what is known of the spread of the logarithms
+    units: Array  # logarithms in units of `known`: of the interval's low end, figure, high end
+    known: float  # spread of logarithms
     freedom: float  # of what is known; 0 if nothing is
 
 
@@ -90,9 +90,8 @@ def _figures(nodes: Sequence[Recording], references: Sequence[Recording]) -> Ite
     every = [_measured(check, nodes, references) for check in CHECKS if check.kind]
     usable = [one for one in every if len(one.nodes) > max(1, len(nodes) / 2)]
     for group in grouped(usable, lambda one: one.freedom > 0).values():
-        units = [one.logs / one.scale for one in group]
         share = FALSE_ALARMS * len(group) / len(usable)
-        strikes = striking(units, [one.freedom for one in group], share)
+        strikes = striking([one.units for one in group], [one.freedom for one in group], share)
         for one, beyond in zip(group, strikes, strict=True):
             yield from _named(one, beyond, nodes[0].model[0])
 
@@ -102,31 +101,25 @@ def _measured(
 ) -> _Measured:
     backend = nodes[0].model[0]
     key = check.row(backend), check.counter_on(backend)
-    # Noisy figures beside noisy ones only.
-    clean, noisy = (
-        [(one.file, x) for one in nodes if (x := one.log(key, noisy=noisy))]
-        for noisy in (False, True)
-    )
-    found = max(clean, noisy, key=len)
-    spread, freedom = spread_of(check.kind, references, noisy=found is noisy)
-    ends = [(x.error(True) + x.error(False)) / 2 for _, x in found]
-    squares = math.fsum(error**2 for error in ends) / max(1, len(found))
-    scale = max(_PRECISE, math.hypot(spread, math.sqrt(squares)))
-    logs = np.array([x.value for _, x in found])
-    return _Measured(check, [name for name, _ in found], logs, scale, freedom)
+    found = [(one.file, x) for one in nodes if (x := one.log(key))]
+    spread, freedom = spread_of(check.kind, references, nodes[0].ranks)
+    known = max(_PRECISE, spread)
+    logs = np.array([(x.low, x.value, x.high) for _, x in found]).reshape(-1, 3) / known
+    return _Measured(check, [name for name, _ in found], logs, known, freedom)
 
 
 def _named(one: _Measured, beyond: NDArray[np.bool_], backend: str) -> Iterator[Difference]:
     check, count = one.check, len(one.nodes)
+    logs = one.known * one.units[:, 1]
     if count == 2:
-        gap = 1 - math.exp(-abs(float(one.logs[1] - one.logs[0])))
+        gap = 1 - math.exp(-abs(float(logs[1] - logs[0])))
         if beyond.any() and gap > LEAST:
             said = f"{100 * gap:.0f} % apart; of two nodes, nothing says which is at fault"
             verdict = Verdict.BAD if gap > BAD else Verdict.SUSPICIOUS
             yield Difference(check.name, tuple(one.nodes), verdict, said, "Compare a third node.")
         return
     sign = 1 if check.is_lower_better(backend) else -1
-    worse = 1 - np.exp(sign * (np.median(one.logs) - one.logs))
+    worse = 1 - np.exp(sign * (np.median(logs) - logs))
     for node in np.flatnonzero(beyond & (np.abs(worse) > LEAST)).tolist():
         share = float(worse[node])
         verdict = Verdict.BAD if share > BAD else Verdict.SUSPICIOUS
@@ -141,25 +134,27 @@ def striking(
 ) -> list[NDArray[np.bool_]]:
     """Tell for each check which nodes differ, with a false alarm in a share of tables.
 
-    Figures are in units of what is known of them, with these freedoms; all are 0 if nothing is
-    known. Then each check is judged by its own scale alone, for which two nodes are too few.
+    Each figure comes with the ends of its interval, in units of what is known of the spread, with
+    these freedoms; all are 0 if nothing is known. Then each check is judged by its own scale alone,
+    for which two nodes are too few. What counts is how far the interval is from the median.
     """
     is_known = freedoms[0] > 0
-    fewest = min(each.size for each in units)
+    fewest = min(map(len, units))
     if not is_known and fewest < 3:
-        return [np.zeros(each.size, dtype=bool) for each in units]
-    own = np.array([float(_shortest_half(np.sort(each))) for each in units])
+        return [np.zeros(len(each), dtype=bool) for each in units]
+    own = np.array([float(_shortest_half(np.sort(each[:, 1]))) for each in units])
     pooled = float(np.median(own)) if is_known else 0.0
-    tests = sum(each.size for each in units)
+    tests = sum(map(len, units))
     limit = _limit(fewest, len(units), is_known, share)
     found = []
     for each, half, freedom in zip(units, own, freedoms, strict=True):
-        scale = max(pooled, half) if each.size > 2 else pooled
-        away = np.abs(each - np.median(each))
+        scale = max(pooled, half) if len(each) > 2 else pooled
+        middle = np.median(each[:, 1])
+        away = np.maximum(each[:, 0] - middle, middle - each[:, 2])
         beyond = away > limit * scale
         if is_known:  # the nodes may be alike by chance, so that one seems to differ
             least = float(t_quantile(freedom, share / 2 / tests))
-            beyond &= away > least * math.sqrt(1 - 1 / each.size)
+            beyond &= away > least * math.sqrt(1 - 1 / len(each))
         found.append(beyond)
     return found
 

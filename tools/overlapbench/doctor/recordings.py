@@ -247,16 +247,18 @@ def to_dict(recording: Recording) -> dict[str, Any]:
 
 
 def spread_of(
-    kind: str, recordings: Iterable[Recording], *, noisy: bool = False
+    kind: str, recordings: Iterable[Recording], ranks: int, *, noisy: bool = False
 ) -> tuple[float, float]:
     """Return the standard deviation of a kind's figures between recordings, and its freedom.
 
-    It is pooled over figures of one row, model and number of ranks, unless that changes nothing.
-    (0, 0) if none was recorded twice.
+    It is pooled over figures of one row, model and number of ranks: of one rank for one, of several
+    for several, unless the number changes nothing. (0, 0) if none was recorded twice.
     """
+    any_ranks = KINDS[kind].any_ranks
     seen = [
-        ((*one.model, 0 if KINDS[kind].any_ranks else one.ranks, row, counter), found.value)
+        ((*one.model, 0 if any_ranks else one.ranks, row, counter), found.value)
         for one in recordings
+        if any_ranks or (one.ranks == 1) is (ranks == 1)
         for row in one.figures
         for counter in one.figures[row]
         if of_kind(kind, (row, counter), one.model[0])

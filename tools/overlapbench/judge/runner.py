@@ -9,6 +9,7 @@ result of a program that a signal ended is refused.
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from overlapbench.reading.source import load
 
 _TIME_TO_END_S = 5.0
 _MEASURED = frozenset({0, 1})  # all rows, or all but those that the result shows as failed
+_LONG_FILTER = re.compile(r"'--benchmark_filter=[^']{100,}'")
 _PROGRAM = "overlapbench: "  # prefix of its own error messages
 
 
@@ -49,7 +51,7 @@ class Runner:
             self.say(f"  {time.monotonic() - started:.1f} s")
             if status < 0 or not out.exists():
                 lost = "no result" if not out.exists() else "its result does not count"
-                raise ResultError(f"{shlex.join(command)}: {_complaint(status, lost, log)}")
+                raise ResultError(f"{_spelled(command)}: {_complaint(status, lost, log)}")
             source = f"{side}-{number}.json"
             text = load(str(out))
             self.files[source] = text.encode()
@@ -119,10 +121,15 @@ def _run(
             return process.wait(max(0.0, ends - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise ResultError(
-                f"{shlex.join(command)}: timed out after {timeout_s:g} s (--timeout-s)"
+                f"{_spelled(command)}: timed out after {timeout_s:g} s (--timeout-s)"
             ) from None
         finally:
             _end(process)
+
+
+def _spelled(command: Sequence[str]) -> str:
+    """Spell a command for a message, without a filter of many names."""
+    return _LONG_FILTER.sub("--benchmark_filter=...", shlex.join(command))
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
