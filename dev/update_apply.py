@@ -84,7 +84,9 @@ def _table() -> Iterator[str]:
 
 
 def _cell(gain: "Gain | None") -> str:
-    return "not measured" if gain is None else "<br>".join(filter(None, [gain.times, gain.verdict]))
+    if gain is None or not all(row.state.comparable for row in gain.rows.values()):
+        return "not measured"
+    return "<br>".join(filter(None, [gain.times, gain.verdict]))
 
 
 def main() -> int:

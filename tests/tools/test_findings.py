@@ -456,3 +456,5 @@ def test_a_gain_is_what_both_intervals_allow() -> None:
     for rows in ([row("set", 1.0)], [row("default", 1.0), row("set", 1.0, "invalid")]):
         assert (gain(*rows).saved, gain(*rows).verdict) == (None, "")
     assert gain(*rows).times.endswith("→ invalid: why")
+    assert update_apply._cell(gain(*rows)) == "not measured"
+    assert update_apply._cell(saves).endswith(" ms<br>saves 49.0 to 51.0 %")

@@ -77,7 +77,7 @@ def checked(run: Run, part: torch.Tensor, whole: Callable[[], torch.Tensor]) -> 
 def gather(options: Any = None, symmetric: bool = False, elements: int = GATHERED) -> Work:
     """Return an all-gather on a stream of its process group, which is made with these options.
 
-    In place: a copy of the rank's own part would take SMs, also beside copy engines.
+    In place: a copy of the rank's own part, within the GPU, would come on top.
     """
     group = dist.new_group(pg_options=options) if options or symmetric else dist.group.WORLD
     allocated: Any = contextlib.nullcontext()
