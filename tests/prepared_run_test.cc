@@ -203,7 +203,7 @@ TEST_P(PreparedRunTest, TheFirstRunHasNeitherStartNorJoinNorHold) {
   EXPECT_EQ(log_, (Log{"1", "A records", "B waits for A", "2", "B records"}));
 }
 
-// D is the sampler's stream.
+// D is the sampler's stream, which records the end of each of so few repetitions.
 TEST_P(PreparedRunTest, RepetitionsJoinBeforeTheNextOneAndFollowersAreHeldByAKernel) {
   for (const char* lane : {"a", "b"})
     schedule().Add(AddLane(lane), Fake(fmt::format("on {}", lane)));
@@ -218,7 +218,7 @@ TEST_P(PreparedRunTest, RepetitionsJoinBeforeTheNextOneAndFollowersAreHeldByAKer
   for (int i = 0; i < 2; ++i) {
     for (const char* line :
          {"D times", "A waits for D", "A runs a kernel", "on a", "A records", "B waits for D",
-          "on b", "B records", "D waits for A", "D waits for B"})
+          "on b", "B records", "D waits for A", "D waits for B", "D records"})
       expected.emplace_back(line);
   }
   expected.emplace_back("D times");
