@@ -148,13 +148,16 @@ std::string Plan::Replace(std::vector<Axis>& axes) {
 }
 
 void Plan::RequireKnownAxes() const {
+  constexpr std::size_t kLong = 300;
   std::set<std::string> known;
   for (const Axis& axis : axes_) known.insert(axis.name);
   for (const auto& one : overrides_) {
     if (known.contains(one.name)) continue;
     const std::string meant = DidYouMean(one.name, {known.begin(), known.end()});
-    throw UsageError(fmt::format("there is no axis '{}'{} the axes are {}", one.name,
-                                 meant.empty() ? ";" : meant, fmt::join(known, ", ")));
+    const std::string list = fmt::format("the axes are {}", fmt::join(known, ", "));
+    throw UsageError(fmt::format("there is no axis '{}'{} {}", one.name,
+                                 meant.empty() ? ";" : meant,
+                                 list.size() > kLong ? "--help axes lists them" : list));
   }
   for (const auto& one : overrides_) {
     const auto refused = refused_.find(one.name);

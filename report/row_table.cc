@@ -80,6 +80,51 @@ std::string CommonPath(const std::vector<std::string>& scenarios) {
   return common;
 }
 
+// The parts of the names of some rows.
+struct NameParts {
+  explicit NameParts(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      const SplitName split = Split(name);
+      scenarios.push_back(split.scenario);
+      values.emplace_back();
+      for (const auto& [axis, value] : ReadableAxes(split.axes)) {
+        values.back().emplace(axis, value);
+        if (std::ranges::find(axes, axis) == axes.end()) axes.push_back(axis);
+      }
+    }
+  }
+  [[nodiscard]] bool has_one_scenario() const {
+    return std::ranges::all_of(scenarios,
+                               [&](const auto& one) { return one == scenarios.front(); });
+  }
+  [[nodiscard]] bool AllHave(const std::string& axis) const {
+    return std::ranges::all_of(values, [&](const auto& row) { return row.contains(axis); });
+  }
+  [[nodiscard]] std::string Value(std::size_t row, const std::string& axis) const {
+    const auto found = values[row].find(axis);
+    return found == values[row].end() ? kStanding : found->second;
+  }
+  [[nodiscard]] std::string FirstOf(const std::string& axis) const {
+    return std::ranges::find_if(values, [&](const auto& row) { return row.contains(axis); })
+        ->at(axis);
+  }
+  // Whether two rows have other values of it, or two of one scenario differ in whether they have
+  // it.
+  [[nodiscard]] bool TellApart(const std::string& axis) const {
+    std::map<std::string, std::set<std::string>> of_scenarios;
+    for (std::size_t row = 0; row < values.size(); ++row) {
+      if (values[row].contains(axis) && Value(row, axis) != FirstOf(axis)) return true;
+      of_scenarios[scenarios[row]].insert(Value(row, axis));
+    }
+    return std::ranges::any_of(of_scenarios,
+                               [](const auto& scenario) { return scenario.second.size() > 1; });
+  }
+
+  std::vector<std::string> scenarios;
+  std::vector<std::map<std::string, std::string>> values;  // of each row's axes
+  std::vector<std::string> axes;                           // of any row
+};
+
 std::string Counted(std::size_t rows, std::size_t all, const char* what) {
   return fmt::format("{} of {} row{} {} {}", rows, all, all == 1 ? "" : "s",
                      rows == 1 ? "is" : "are", what);
@@ -133,71 +178,42 @@ void RowTable::Plan(const std::vector<std::string>& names) {
   }
 }
 
-RowTable::Block RowTable::MakeBlock(const std::vector<std::string>& names) const {
-  std::vector<std::string> scenarios;
-  std::vector<std::map<std::string, std::string>> values;  // of each row's axes
-  std::vector<std::string> axes;
-  for (const std::string& name : names) {
-    const SplitName split = Split(name);
-    scenarios.push_back(split.scenario);
-    values.emplace_back();
-    for (const auto& [axis, value] : ReadableAxes(split.axes)) {
-      values.back().emplace(axis, value);
-      if (std::ranges::find(axes, axis) == axes.end()) axes.push_back(axis);
-    }
+void RowTable::AddKey(Block& block, Key key, const std::function<std::string(std::size_t)>& cell) {
+  key.width = WidthOf(key.title);
+  for (std::size_t row = 0; row < block.cells.size(); ++row) {
+    block.cells[row].push_back(cell(row));
+    key.width = std::max(key.width, WidthOf(block.cells[row].back()));
   }
+  block.keys.push_back(std::move(key));
+}
+
+RowTable::Block RowTable::MakeBlock(const std::vector<std::string>& names) const {
+  const NameParts parts(names);
+  const std::vector<std::string>& scenarios = parts.scenarios;
   Block block;
   block.cells.resize(names.size());
-  const auto add = [&](const Key& key, const auto& cell_of) {
-    block.keys.push_back(key);
-    std::size_t& width = block.keys.back().width;
-    width = WidthOf(key.title);
-    for (std::size_t row = 0; row < names.size(); ++row) {
-      block.cells[row].push_back(cell_of(row));
-      width = std::max(width, WidthOf(block.cells[row].back()));
-    }
-  };
   const std::string common = CommonPath(scenarios);
-  const bool one_scenario = std::ranges::count(scenarios, scenarios.front()) ==
-                            static_cast<std::ptrdiff_t>(scenarios.size());
-  if (!one_scenario) {
+  if (!parts.has_one_scenario()) {
     const bool pairs = std::ranges::all_of(
         scenarios, [](const auto& one) { return one.find('+') != std::string::npos; });
-    add({pairs ? "pair" : "", 0, true}, [&](std::size_t row) {
+    AddKey(block, {pairs ? "pair" : "", 0, true}, [&](std::size_t row) {
       return scenarios[row].substr(std::min(common.size(), scenarios[row].size()));
     });
   }
   std::vector<std::string> heading = SplitBehind(common, '/');
   if (!heading.empty()) heading.back().replace(heading.back().size() - 1, 1, "  ");
   std::size_t axis_keys = 0;
-  for (const std::string& axis : axes) {
-    const auto cell_of = [&](std::size_t row) {
-      const auto found = values[row].find(axis);
-      return found == values[row].end() ? std::string(kStanding) : found->second;
-    };
-    std::set<std::string> written;
-    std::map<std::string, std::set<std::string>> of_each_scenario;
-    for (std::size_t row = 0; row < names.size(); ++row) {
-      if (values[row].contains(axis)) written.insert(cell_of(row));
-      of_each_scenario[scenarios[row]].insert(cell_of(row));
-    }
-    const bool tells_apart =
-        written.size() > 1 || std::ranges::any_of(of_each_scenario, [](const auto& scenario) {
-          return scenario.second.size() > 1;
-        });
-    if (!tells_apart) {
-      heading.push_back(axis + ":" + *written.begin() + " ");
+  for (const std::string& axis : parts.axes) {
+    if (!parts.TellApart(axis)) {
+      heading.push_back(axis + ":" + parts.FirstOf(axis) + " ");
       continue;
     }
     ++axis_keys;
-    add({axis, 0, false}, cell_of);
-    const bool everywhere =
-        std::ranges::all_of(values, [&](const auto& row) { return row.contains(axis); });
-    block.fits = block.fits && (one_scenario || everywhere);
+    AddKey(block, {axis, 0, false}, [&](std::size_t row) { return parts.Value(row, axis); });
+    block.fits = block.fits && (parts.has_one_scenario() || parts.AllHave(axis));
   }
-  if (options_.repetitions > 1) {
+  if (options_.repetitions > 1)
     block.keys.push_back({"#", std::to_string(options_.repetitions).size(), false});
-  }
   block.heading = Filled(heading, line_width_, kIndent);
   // One family, and at most so many axes, beside which the first figures have room.
   block.fits = block.fits && !common.empty() && axis_keys <= kMostKeys &&
@@ -324,7 +340,7 @@ std::vector<std::string> RowTable::Figures(const Row& row, std::size_t begin) {
 std::string RowTable::MarkOf(const Row& row, std::size_t taken) {
   const Screen& screen = options_.screen;
   const std::string word = WordOf(row.state);
-  const std::string painted = Painted(screen, ColourOf(row.state), word);
+  std::string painted = Painted(screen, ColourOf(row.state), word);
   if (row.reason.empty()) return painted;
   const std::string colon = word.empty() ? "" : ": ";
   if (!screen.is_terminal || taken + WidthOf(word + colon + row.reason) <= columns_)

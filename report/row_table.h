@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -76,6 +77,7 @@ class RowTable {
   };
 
   void Plan(const std::vector<std::string>& names);
+  static void AddKey(Block& block, Key key, const std::function<std::string(std::size_t)>& cell);
   [[nodiscard]] Block MakeBlock(const std::vector<std::string>& names) const;
   const Place& PlaceOf(const std::string& name);
   [[nodiscard]] std::vector<const Counter*> LeadOf(const std::string& name) const;

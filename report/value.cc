@@ -24,8 +24,8 @@ std::string NumberText(const Counter& counter, double value) {
 }
 
 // To the farther end of the interval.
-double Reach(const Figure& figure) {
-  return std::max({0.0, figure.value - figure.interval->low, figure.interval->high - figure.value});
+double Reach(double value, const Interval& interval) {
+  return std::max({0.0, value - interval.low, interval.high - value});
 }
 
 int Decimals(const std::string& number) {
@@ -57,7 +57,7 @@ bool SaysNothing(const Row& row, const Counter& counter) {
   const bool is_signed = counter.range == Range::kSigned || counter.range == Range::kAtMostOne;
   const double most =
       is_signed ? (whole > 0 ? whole : time) : std::max(whole, std::abs(figure->value));
-  return 2 * Reach(*figure) > most;
+  return 2 * Reach(figure->value, *figure->interval) > most;
 }
 
 ShownFigure Shown(const Row& row, const Counter& counter, const TimeUnit& unit) {
@@ -68,7 +68,7 @@ ShownFigure Shown(const Row& row, const Counter& counter, const TimeUnit& unit) 
   const double value = figure->value * factor;
   std::string number = NumberText(counter, value);
   if (!figure->interval) return {number, ""};
-  const double reach = factor * Reach(*figure);
+  const double reach = factor * Reach(figure->value, *figure->interval);
   if (!(reach > 0) || number.find('e') != std::string::npos) return {number, ""};
   const int decimals =
       std::clamp(-static_cast<int>(std::floor(std::log10(reach))), 0, Decimals(number));

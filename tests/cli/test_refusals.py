@@ -18,7 +18,7 @@ A_FEW_SECONDS = 50.0
 REFUSALS = {
     "unknown axis": (
         ["--axis", "grdi=1x1"],
-        "there is no axis 'grdi'; did you mean grid? the axes are ",
+        "there is no axis 'grdi'; did you mean grid? --help axes lists them",
     ),
     "bad size": (["--axis", "bytes=12Q"], "axis bytes: '12Q' is not a size: "),
     "negative size": (["--axis", "bytes=-1"], "axis bytes: '-1' is not a size: "),
