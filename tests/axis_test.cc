@@ -81,6 +81,8 @@ TEST(ChoiceAxis, ErrorsListTheChoices) {
 
 TEST(OrAuto, TakesAutoAndWhatTheAxisTakes) {
   const Axis axis = OrAuto(IntegerAxis("chunks", "", 1, 8, "1"), "auto,4");
+  EXPECT_EQ(Refusal(axis, "atuo"),
+            "axis chunks: 'atuo' is not a whole number from 1 to 8; did you mean auto?");
   EXPECT_EQ(axis.values, (std::vector<std::string>{"auto", "4"}));
   EXPECT_EQ(ReadValues(axis, "8,auto"), (std::vector<std::string>{"8", "auto"}));
   EXPECT_THROW(ReadValues(axis, "9"), UsageError);

@@ -143,6 +143,14 @@ TEST(RowTable, PutsPartsThatAllRowsShareInTheHeading) {
   EXPECT_TRUE(lines.at(4).starts_with("      1    5.00 ")) << lines.at(4);
 }
 
+// Each scenario has one value, but not the same one.
+TEST(RowTable, HasAColumnForAnAxisThatTellsScenariosApart) {
+  const auto lines = LinesOf(Shown(80, {Measured("Overlap/A+B/n:1"), Measured("Overlap/A+C/n:2")}));
+  EXPECT_EQ(lines.at(1), "Overlap");
+  EXPECT_TRUE(lines.at(2).starts_with("pair  n    T ms ")) << lines.at(2);
+  EXPECT_TRUE(lines.at(4).starts_with("A+C   2    5.00 ")) << lines.at(4);
+}
+
 TEST(RowTable, StartsABlockWhereOtherColumnsDo) {
   const std::string text = Shown(
       80, {Measured("Overlap/A+B/bytes:1/cache:cold"), Measured("Overlap/A+B/bytes:2/cache:cold"),
