@@ -125,10 +125,12 @@ std::vector<Axis> AxesOfSecond(const WorkloadSpec& first, const WorkloadSpec& se
     const auto own = std::ranges::find(second.axes, name, &Axis::name);
     const auto known = std::ranges::find(first.axes, name, &Axis::name);
     if (own == second.axes.end() || known == first.axes.end()) continue;
-    Axis axis = OrWord(*own, kSame, kSame, kSame);
+    std::vector<std::string> choices = own->choices;
+    if (!choices.empty()) choices.emplace_back(kSame);
+    Axis axis = choices.empty() ? OrWord(*own, kSame, kSame, kSame)
+                                : ChoiceAxis("", "", choices, kSame, kSame);
     axis.name = OfSecond(name);
     axis.help = name + " of the second communication or copy; same: as the first's";
-    if (!axis.choices.empty()) axis.choices.emplace_back(kSame);
     axis.size = [name](const Settings& settings) {
       const std::string of_second = OfSecond(name);
       return settings.Integer(settings.Text(of_second) == kSame ? name : of_second);
