@@ -182,6 +182,7 @@ def test_a_fault_is_found_and_nothing_else(
         ({"env_NCCL_NVLS_ENABLE": "0"}, {}),
         ({"nccl_version": "2.30.1"}, {}),
         ({"nvlinks_active": "17"}, {"NVLinks": "bad"}),
+        ({"nvlinks_active": "0"}, {"NVLinks": "bad"}),  # as recorded on one GPU
         ({"sm_clock_MHz": "1200"}, {"SM clock": "suspicious"}),
         ({"device_multiprocessors": "66"}, {"SMs": "bad"}),
         ({"peer_access": "none"}, {"peer access": "bad"}),
@@ -270,6 +271,15 @@ def test_a_fault_must_be_seen_twice() -> None:
     assert {row.split("/")[1] for row in doubtful(slow, REFERENCES)} == {"PeerCopy"}
     assert alarms(confirmed(slow, good, REFERENCES)) == {}
     assert alarms(confirmed(slow, slow, REFERENCES)) == {LINK: "bad"}
+
+
+def test_the_better_of_two_looks_counts_and_other_rows_stay() -> None:
+    slow = doctor_machine.recording({"factors": {"SecondDelay": 1.1}})
+    slower = doctor_machine.recording({"factors": {"SecondDelay": 1.5}})
+    again = {row: x for row, x in slower.figures.items() if "SecondDelay" in row}
+    found = confirmed(slow, replace(slower, figures=again), REFERENCES)
+    assert alarms(found) == {"streams at once": "suspicious"}
+    assert found.figures.keys() == slow.figures.keys()
 
 
 def test_what_was_noisy_is_judged_by_the_second_look() -> None:
@@ -365,6 +375,7 @@ SLOW = {"factors": {"PeerCopy": 0.5}}
         (["--compare", "none.json", "node.json"], "none.json: cannot be read: No such file"),
         (["--compare", "result.json", "node.json"], "result.json: not a result of the doctor"),
         (["--compare", "broken.json", "node.json"], "broken.json: the recording is incomplete"),
+        (["--compare", "nan.json", "node.json"], "nan.json: the recording is incomplete or damage"),
         (["--compare", "later.json", "node.json"], "later.json: doctor_schema is 9, and this"),
         (["--compare", "node.json"], "--compare needs the results of two nodes or more"),
         (["--compare", "node.json", "copy.json"], "copy.json is the same measurement as node.json"),
@@ -393,6 +404,8 @@ def test_a_bad_input_is_refused_in_one_line(
     node("one.json", ranks="1")
     write("result.json", doctor_machine.document())
     write("broken.json", {"doctor_schema": "1", "recording": {"figures": {"a": 1}}})
+    damaged = vars(doctor_machine.recording()) | {"figures": {"a": {"time": [float("nan")] * 3}}}
+    write("nan.json", {"doctor_schema": "1", "recording": damaged})
     write("later.json", {"doctor_schema": "9"})
     done = doctor(tmp_path, *words, faults={"seconds": 20 * ("--timeout-s" in words)})
     assert done.returncode == 2, done.stdout

@@ -234,7 +234,8 @@ def _parsed(one: Mapping[str, Any], file: str) -> Recording:
         for part in ("context", "facts", "doubts")
     )
     recording = Recording(file, context, facts, figures, doubts)
-    if not all(key in context for key in _CONTEXT) or recording.ranks < 1:
+    numbers = [x for found in figures.values() for figure in found.values() for x in figure]
+    if not all(map(math.isfinite, numbers)) or recording.ranks < 1 or not {*_CONTEXT} <= {*context}:
         raise ValueError
     return recording
 
