@@ -70,6 +70,11 @@ def test_every_kind_was_recorded_more_than_once() -> None:
     )
 
 
+def test_several_gpus_share_the_host_and_their_copies_differ_more() -> None:
+    one, several = (spread_of("bus", REFERENCES, ranks)[0] for ranks in (1, 2))
+    assert one < 0.01 < 0.03 < several
+
+
 def test_no_recorded_result_is_suspicious_beside_the_others() -> None:
     judged = 0
     for one in REFERENCES:
@@ -363,6 +368,7 @@ def test_progress_says_how_long_it_takes(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "doctor: measuring, for at most 120 s\n" in done.stderr
     assert " of 12 rows, about " in done.stderr
+    assert done.stderr.count(" of 12 rows") <= 4  # one in five seconds
 
 
 SLOW = {"factors": {"PeerCopy": 0.5}}

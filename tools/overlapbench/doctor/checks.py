@@ -127,8 +127,7 @@ def examined(
     if disturbed and outcome.verdict is not Verdict.GOOD:  # it may only seem worse
         return replace(outcome, verdict=Verdict.UNKNOWN, reason=doubt)
     if outcome.verdict.alarms:
-        ways = [way for one in check.ways for way in ways_of(dict([one.partition(":")[::2]]))]
-        outcome = replace(outcome, action=check.action, ways=ways)
+        outcome = replace(outcome, action=check.action)
     if check.counter == "rank_spread" and outcome.verdict.alarms:
         rank = machine.figures[row]["slowest_rank"][0]
         outcome = replace(outcome, reason=f"rank {rank:g} is the slowest")

@@ -39,7 +39,6 @@ class Check:
     limits: tuple[float, float] | None = None
     better: str = ""  # where the counter's table does not say
     ranks: int = 1  # at least
-    ways: Sequence[str] = ()
 
     def row(self, backend: str) -> str:
         return self.cuda if backend == "cuda" else self.host
