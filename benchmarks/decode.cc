@@ -358,7 +358,7 @@ Family Decode() {
             "time launched one by one / time as a graph, both without the gate"},
            {"step_p50_us", "us", kLower, Range::kPositive, "p50", "median of T over the steps"},
            {"step_p99_us", "us", kLower, Range::kPositive, "p99",
-            "99th percentile of T over the steps"}},
+            "99th percentile of T over the steps, if at least 100 were sampled"}},
       .scenarios = Scenarios};
 }
 
