@@ -81,8 +81,8 @@ Remark ReportRoundTrip(const Measurement& measurement, Counters& counters) {
 
 std::vector<Run> HandOverRuns(const Work& empty, const Settings& settings) {
   const long kernels = settings.Integer("kernels");
-  Run one{.name = "one lane"};
-  Run two{.name = "two lanes"};
+  Run one{.name = "same"};
+  Run two{.name = "other"};
   const std::size_t only = one.schedule.AddLane({"COMP"});
   const std::array lanes = {two.schedule.AddLane({"COMP"}), two.schedule.AddLane({"SECOND"})};
   std::vector<std::size_t> before;
@@ -96,8 +96,8 @@ std::vector<Run> HandOverRuns(const Work& empty, const Settings& settings) {
 Remark ReportHandOver(const Measurement& measurement, Counters& counters) {
   const double us_each =
       kMicrosecondsInMillisecond / static_cast<double>(measurement.settings().Integer("kernels"));
-  Report(counters, "same_stream_us", us_each * measurement.Total_ms("one lane"));
-  Report(counters, "other_stream_us", us_each * measurement.Total_ms("two lanes"));
+  Report(counters, "same_stream_us", us_each * measurement.Total_ms("same"));
+  Report(counters, "other_stream_us", us_each * measurement.Total_ms("other"));
   return {};
 }
 

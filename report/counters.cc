@@ -56,8 +56,7 @@ std::vector<Counter> EnergyCounters() {
   return {
       {"energy_J", "J", kLower, Range::kPositive, "energy",
        "with --energy: what one repetition of T uses, repeated back to back with a warm cache; the "
-       "sum over the ranks' GPUs, idle power included",
-       true},
+       "sum over the ranks' GPUs, idle power included"},
       {"average_W", "W", kLower, Range::kPositive, "power",
        "with --energy: power while T is repeated, the sum over the ranks' GPUs"},
       {"comp_energy_J", "J", kLower, Range::kPositive, "energy of C", "energy_J of C"},

@@ -100,7 +100,7 @@ TEST_F(RanksTest, LeaveNoCommunicatorBehind) {
   {
     Progress progress(rank(), size());
     Ranks others(kRanksPatience, progress);
-    EXPECT_EQ(Mpi().communicators, before + 2) << "those of the ranks, and no other";
+    EXPECT_EQ(Mpi().communicators, before + 4) << "the ranks' own, and those of the traffic";
     EXPECT_EQ(others.size(), size());
     others.Barrier("the test");
   }

@@ -232,6 +232,7 @@ const RunNames kRunNames[] = {
     {"Supply/", "make consume supply"},
     {"Launch/RoundTrip/", "RoundTrip"},
     {"Launch/EmptyKernel/", "gated ungated"},
+    {"Launch/HandOver/", "same other"},
     {"Launch/Pieces/", "whole gated ungated"},
     {"Gelu/Fused/", "copy GeluFused"},
     {"Gelu/", "copy fused Gelu*"},
