@@ -188,12 +188,13 @@ struct AddPiecesBody {
   }
 };
 
-// Enough warps for all SMs, of at least kLeastPositions each.
+// As many warps as all SMs hold at once (BlocksPerMultiprocessor), of at least kLeastPositions
+// each: a few more would take as long as twice as many.
 long DecodeSplits(const Device& device, long rows, long context) {
   constexpr long kWarpsPerMultiprocessor = 16;
   constexpr long kLeastPositions = 64;
   const long warps = kWarpsPerMultiprocessor * device.info().multiprocessors;
-  return std::clamp((warps + rows - 1) / rows, 1L, std::max(1L, context / kLeastPositions));
+  return std::clamp(warps / rows, 1L, std::max(1L, context / kLeastPositions));
 }
 
 // The teams of a block.

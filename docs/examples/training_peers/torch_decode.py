@@ -16,6 +16,7 @@ the ranks compute their shares.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -124,6 +125,17 @@ def _run(layer: _Layer, ranks: Ranks, peer: str) -> Callable[[], torch.Tensor]:
     return lambda: layer.halves(put, shot)
 
 
+@dataclass(frozen=True)
+class _Replay:
+    """A captured run, and the run itself: a graph keeps alive no tensor that it only reads."""
+
+    graph: torch.cuda.CUDAGraph
+    run: Callable[[], torch.Tensor]
+
+    def __call__(self) -> None:
+        self.graph.replay()
+
+
 def _captured(run: Callable[[], torch.Tensor]) -> tuple[Callable[[], None], torch.Tensor]:
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -136,7 +148,7 @@ def _captured(run: Callable[[], torch.Tensor]) -> tuple[Callable[[], None], torc
     # NCCL's watchdog looks at events in a thread of its own meanwhile.
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         result = run()
-    return graph.replay, result
+    return _Replay(graph, run), result
 
 
 def _repeated(run: Callable[[], torch.Tensor]) -> tuple[Callable[[], None], torch.Tensor]:
