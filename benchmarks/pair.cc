@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <optional>
 #include <utility>
 
 #include "fixtures/coverage.h"
@@ -263,17 +262,15 @@ Together TogetherOf(const Measurement& measurement) {
     return std::pair(in_all(side).end_ms, side != kComp);
   });
   const std::string& first = sides.front();
-  std::optional<Together> least;
+  std::vector<Together> found;
   for (std::size_t i = 1; i < sides.size(); ++i) {
     const std::string& other = sides[i];
     const Sides two = sides.size() == 2
                           ? Sides{alone(first), alone(other), in_all(first), in_all(other)}
                           : WithoutThird(measurement, first, other, sides[sides.size() - i]);
-    const double coverage = Coverage(two);
-    if (!least || coverage < least->coverage)
-      least = {coverage, FreeTogether(two), Described(other)};
+    found.push_back({Coverage(two), FreeTogether(two), Described(other)});
   }
-  return *least;
+  return *std::ranges::min_element(found, {}, &Together::coverage);
 }
 
 // With one stream the row is a negative control: all that counts is that nothing overlapped.
@@ -354,24 +351,24 @@ Remark ReportPair(const Measurement& measurement, Counters& counters) {
   const Series C = measurement.Total_ms(kComp);
   const Series T = measurement.Total_ms("overlap");
   Report(counters, "comp_ms", C);
-  std::optional<Series> M;        // of all communications
-  std::optional<Series> shorter;  // all sides but the longest
-  Series longest = C;
-  for (const std::string& side : sides) {
-    if (side == kComp) continue;
-    const Series own = measurement.Total_ms(side);
-    Report(counters, side + "_ms", own);
-    M = M ? *M + own : own;
-    shorter = shorter ? *shorter + ShorterOf(longest, own) : ShorterOf(longest, own);
-    longest = LongerOf(longest, own);
+  Series M = measurement.Total_ms(kComm);
+  Report(counters, "comm_ms", M);
+  Series longest = LongerOf(C, M);
+  Series shorter = ShorterOf(C, M);  // all sides but the longest
+  if (sides.size() > 2) {
+    const Series second = measurement.Total_ms(kSecond);
+    Report(counters, "second_ms", second);
+    shorter = shorter + ShorterOf(longest, second);
+    longest = LongerOf(longest, second);
+    M = M + second;
   }
-  const Series hidden_ms = C + *M - T;
+  const Series hidden_ms = C + M - T;
   Report(counters, "overlap_ms", T);
   const Series slowdown = T / longest;
   Report(counters, "slowdown", slowdown);
-  Report(counters, "speedup", (C + *M) / T);
-  Report(counters, "efficiency", hidden_ms / *shorter);
-  Report(counters, "hidden_comm", hidden_ms / *M);
+  Report(counters, "speedup", (C + M) / T);
+  Report(counters, "efficiency", hidden_ms / shorter);
+  Report(counters, "hidden_comm", hidden_ms / M);
   for (const std::string& side : sides) {
     Report(counters, side + "_slowdown",
            measurement.StepOwn_ms("overlap", side) / measurement.StepOwn_ms(side, side));
@@ -382,9 +379,9 @@ Remark ReportPair(const Measurement& measurement, Counters& counters) {
   counters["coverage"] = together.coverage;
   if (sides.size() > 2) {
     ReportBound(measurement, counters);
-    const double product_ms = ByProduct_ms(measurement);
-    Report(counters, "product_slowdown", product_ms / longest);
-    Report(counters, "product_error", product_ms / T - T / T);
+    const Series by_product = ByProduct_ms(measurement) / longest;
+    Report(counters, "product_slowdown", by_product);
+    Report(counters, "product_error", (by_product - slowdown) / slowdown);
   }
   if (measurement.settings().Integer("comp_sms") > 0)
     counters["comp_sms_used"] = measurement.SmsUsed("overlap", kComp);

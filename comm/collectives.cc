@@ -85,7 +85,8 @@ class CollectiveWorkload : public Workload {
 
   void Connect() override {
     const bool has_channel = settings_.Has("channel");
-    communicator_ = transports_->Connect(settings_, has_channel ? settings_.Integer("channel") : 0);
+    communicator_ = transports_->Connect(
+        settings_, has_channel ? static_cast<int>(settings_.Integer("channel")) : 0);
     if (in_place_) {
       shared_ = AllocateElements(count_);
     } else {
