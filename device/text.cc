@@ -41,7 +41,9 @@ std::string DidYouMean(std::string_view word, const std::vector<std::string>& kn
   const auto slips = [&](const std::string& other) { return Slips(word, other); };
   const std::string& nearest = *std::ranges::min_element(known, {}, slips);
   const std::size_t most = std::max<std::size_t>(1, word.size() / kLettersForASlip);
-  return slips(nearest) <= most ? "; did you mean " + nearest + "?" : "";
+  // Something of the word must be left.
+  const bool is_alike = slips(nearest) <= std::min(most, word.size() - 1);
+  return is_alike ? "; did you mean " + nearest + "?" : "";
 }
 
 }  // namespace overlapbench

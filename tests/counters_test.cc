@@ -76,8 +76,8 @@ TEST(CounterTable, RefusesADuplicateCounter) {
 
 // Each unit is one of these, or "" for a ratio, and the name ends with the unit.
 TEST(CounterTable, HasTheUnitTitleAndDefinitionOfEveryCounter) {
-  const std::set<std::string> units = {"",      "ms",  "us", "GB/s", "TFLOP/s",
-                                       "count", "1/s", "%",  "bool", "B",    "J",       "W", "J s"};
+  const std::set<std::string> units = {"",  "ms",   "us", "GB/s", "TFLOP/s", "count", "1/s",
+                                       "%", "bool", "B",  "J",    "W",       "J s"};
   const struct {
     const char* ending;
     const char* unit;

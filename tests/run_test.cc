@@ -164,7 +164,7 @@ TEST_F(RunTest, EndsWithStatusZeroAndWritesEveryFileOnRankZero) {
     EXPECT_EQ(ContentsOf(file).find("incomplete"), std::string::npos) << file;
   const auto traces = std::distance(std::filesystem::directory_iterator(options_.trace_out), {});
   EXPECT_EQ(traces, 2 * TestRanks().size());
-  EXPECT_EQ(shown_.find("Race/First") != std::string::npos, OnRoot());
+  EXPECT_EQ(shown_.find("First") != std::string::npos, OnRoot());
 }
 
 TEST_F(RunTest, EndsWithStatusOneIfARowFailed) {

@@ -29,6 +29,7 @@ TEST(DidYouMean, DoesNotGuess) {
                             "ggrd", "grxi", "igid", "grdg", "gixd", "rxid", "rgidx"})
     EXPECT_EQ(DidYouMean(other, kAxes), "") << other;
   EXPECT_EQ(DidYouMean("grid", {}), "");
+  EXPECT_EQ(DidYouMean("?", {"2", "1"}), "") << "nothing of it is left";
   EXPECT_EQ(DidYouMean(std::string(1000, 'g'), kAxes), "");
 }
 
