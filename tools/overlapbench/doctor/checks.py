@@ -64,37 +64,19 @@ def judge(machine: Recording, references: Sequence[Recording]) -> list[Outcome]:
 # ---- figures
 
 
-@dataclass(frozen=True)
-class _Peers:
-    """Recorded figures of a model to compare with, and how much they differ from run to run."""
-
-    recordings: Sequence[Recording]
-    logs: Sequence[float]
-    spread: float
-    freedom: float
-    noisy: bool
-
-
-def _peers(machine: Recording, check: Check, references: Sequence[Recording]) -> _Peers | None:
-    """Return the recorded figures as noisy as this one, or else the others; None without any."""
+def _peers(
+    machine: Recording, check: Check, references: Sequence[Recording]
+) -> list[tuple[Recording, float]]:
+    """Return the recordings of this model that have the figure, with its logarithm."""
     backend = machine.model[0]
     key = check.row(backend), check.counter_on(backend)
-    any_ranks = bool(check.kind) and KINDS[check.kind].any_ranks
-    of_model = [
+    chosen = (
         one
         for one in references
-        if one.model == machine.model and (any_ranks or one.ranks == machine.ranks)
-    ]
-    is_noisy = machine.is_noisy(key[0])
-    found = None
-    for noisy in (is_noisy, not is_noisy):
-        peers = [(one, log.value) for one in of_model if (log := one.log(key, noisy=noisy))]
-        if peers:
-            known = spread_of(check.kind, references, machine.ranks, noisy=noisy)
-            found = _Peers([one for one, _ in peers], [x for _, x in peers], *known, noisy)
-            if found.freedom:
-                break
-    return found
+        if one.model == machine.model
+        and (KINDS[check.kind].any_ranks or one.ranks == machine.ranks)
+    )
+    return [(one, found.value) for one in chosen if (found := one.log(key))]
 
 
 def examined(
@@ -111,7 +93,7 @@ def examined(
         return replace(outcome, reason=f"needs {check.ranks} GPUs")
     figure = machine.figures.get(row, {}).get(name)
     doubt = machine.doubts.get(row, "")
-    if doubt and not machine.is_noisy(row):
+    if machine.failed(row):
         wrong = doubt.startswith("invalid: ")
         verdict = Verdict.BAD if wrong else Verdict.SUSPICIOUS
         return replace(outcome, verdict=verdict, reason=doubt, action=_FAILED)
@@ -120,12 +102,12 @@ def examined(
     outcome = replace(outcome, measured=_spell(figure, counter))
     lower = check.is_lower_better(backend)
     if check.limits:
-        disturbed = bool(doubt)
-        outcome = _within_limits(outcome, check, figure, lower, disturbed)
+        outcome = _within_limits(outcome, check, figure, lower, bool(doubt))
     else:
-        outcome, disturbed = _against(outcome, machine, check, references, judged)
-    if disturbed and outcome.verdict is not Verdict.GOOD:  # it may only seem worse
-        return replace(outcome, verdict=Verdict.UNKNOWN, reason=doubt)
+        outcome = _against(outcome, machine, check, references, judged)
+    limited = bool(check.limits and doubt)
+    if (limited or machine.is_noisy(row)) and outcome.verdict is not Verdict.GOOD:
+        return replace(outcome, verdict=Verdict.UNKNOWN, reason=doubt)  # it may only seem worse
     if outcome.verdict.alarms:
         outcome = replace(outcome, action=check.action)
     if check.counter == "rank_spread" and outcome.verdict.alarms:
@@ -161,29 +143,28 @@ def _against(
     check: Check,
     references: Sequence[Recording],
     judged: int,
-) -> tuple[Outcome, bool]:
-    """Compare a figure with the recorded ones; tell whether it alone is noisy."""
+) -> Outcome:
+    """Compare a figure with the recorded ones."""
     lower, noisy = check.is_lower_better(machine.model[0]), machine.is_noisy(outcome.row)
     peers = _peers(machine, check, references)
     if not peers:
         known = any(one.model == machine.model for one in references)
         with_ranks = f"not recorded on this model with {machine.ranks} GPUs"
-        return replace(outcome, reason=with_ranks if known else NO_MODEL), False
-    if not peers.freedom:
-        reason = "recorded once: how much runs differ is unknown"
-        return replace(outcome, reason=reason), False
-    found = machine.log((outcome.row, outcome.counter), noisy=noisy)
+        return replace(outcome, reason=with_ranks if known else NO_MODEL)
+    spread, freedom = spread_of(check.kind, references, machine.ranks)
+    if not freedom:
+        return replace(outcome, reason="recorded once: how much runs differ is unknown")
+    found = machine.log((outcome.row, outcome.counter), noisy=True)
     assert found
-    count = len(peers.logs)
-    center = math.fsum(peers.logs) / count
-    quantile = float(t_quantile(peers.freedom, FALSE_ALARMS / judged))
+    count = len(peers)
+    center = math.fsum(x for _, x in peers) / count
+    quantile = float(t_quantile(freedom, FALSE_ALARMS / judged))
     if quantile * found.error(lower) > _VAGUE:
-        return replace(outcome, reason="too uncertain: half the speed would not be seen"), noisy
-    reach = quantile * math.hypot(peers.spread * math.sqrt(1 + 1 / count), found.error(lower))
+        return replace(outcome, reason="too uncertain: half the speed would not be seen")
+    reach = quantile * math.hypot(spread * math.sqrt(1 + 1 / count), found.error(lower))
     worse = (found.value - center) * (1 if lower else -1)
     loss, least, most = (1 - math.exp(-x) for x in (worse, worse - reach, worse + reach))
-    disturbed = noisy and not peers.noisy
-    sure = loss if disturbed else least
+    sure = loss if noisy else least
     verdict = Verdict.GOOD
     if sure > LEAST:
         verdict = Verdict.BAD if sure > BAD else Verdict.SUSPICIOUS
@@ -191,16 +172,15 @@ def _against(
     limit = math.exp(center + (allowed if lower else -allowed))
     ends = f"at {'most' if lower else 'least'} {_number(limit)}"
     told = f"{100 * loss:.0f} % worse ({100 * least:.0f} to {100 * most:.0f} %)"
-    outcome = replace(
+    return replace(
         outcome,
         verdict=verdict,
         expected=f"{_number(math.exp(center))}, {ends}",
         reason=told if verdict.alarms else "",
         loss=(loss, least, most),
         limit=limit,
-        sources=[one.file for one in peers.recordings],
+        sources=[one.file for one, _ in peers],
     )
-    return outcome, disturbed
 
 
 def _spell(figure: tuple[float, float, float], counter: Counter) -> str:

@@ -101,7 +101,8 @@ def _measured(
 ) -> _Measured:
     backend = nodes[0].model[0]
     key = check.row(backend), check.counter_on(backend)
-    found = [(one.file, x) for one in nodes if (x := one.log(key))]
+    quiet = [one for one in nodes if key[0] not in one.doubts]
+    found = [(one.file, x) for one in quiet if (x := one.log(key))]
     spread, freedom = spread_of(check.kind, references, nodes[0].ranks)
     known = max(_PRECISE, spread)
     logs = np.array([(x.low, x.value, x.high) for _, x in found]).reshape(-1, 3) / known

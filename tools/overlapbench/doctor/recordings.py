@@ -68,18 +68,23 @@ class Recording:
         return f"{count}{self.context['device']}"
 
     def is_noisy(self, row: str) -> bool:
+        """Tell whether a row is noisy; on the host backend, where most are, that is no doubt."""
+        return self.model[0] != "host" and self._says_noisy(row)
+
+    def _says_noisy(self, row: str) -> bool:
         return self.doubts.get(row, "").startswith("noisy: ")
 
-    def log(self, key: Key, *, noisy: bool = False) -> Logarithm | None:
-        """Return the logarithm of a figure; None if it may not be used.
+    def failed(self, row: str) -> bool:
+        return row in self.doubts and not self._says_noisy(row)
 
-        `noisy`: that of a noisy row, which is used beside those of other noisy rows.
+    def log(self, key: Key, *, noisy: bool = False) -> Logarithm | None:
+        """Return the logarithm of a figure; None if there is none, or only a noisy one.
+
+        `noisy`: that is wanted, too.
         """
         row, counter = key
         value, low, high = self.figures.get(row, {}).get(counter, (0.0, 0.0, 0.0))
-        if value <= 0 or (row in self.doubts and not self.is_noisy(row)):
-            return None
-        if noisy is not self.is_noisy(row):
+        if value <= 0 or self.failed(row) or (self.is_noisy(row) and not noisy):
             return None
         ends = (low, high) if 0 < low <= value <= high else (value, value)
         return Logarithm(*map(math.log, (value, *ends)))
@@ -247,9 +252,7 @@ def to_dict(recording: Recording) -> dict[str, Any]:
 # ---- how much healthy machines differ
 
 
-def spread_of(
-    kind: str, recordings: Iterable[Recording], ranks: int, *, noisy: bool = False
-) -> tuple[float, float]:
+def spread_of(kind: str, recordings: Iterable[Recording], ranks: int) -> tuple[float, float]:
     """Return the standard deviation of a kind's figures between recordings, and its freedom.
 
     It is pooled over figures of one row, model and number of ranks: of one rank for one, of several
@@ -262,8 +265,7 @@ def spread_of(
         if any_ranks or (one.ranks == 1) is (ranks == 1)
         for row in one.figures
         for counter in one.figures[row]
-        if of_kind(kind, (row, counter), one.model[0])
-        and (found := one.log((row, counter), noisy=noisy))
+        if of_kind(kind, (row, counter), one.model[0]) and (found := one.log((row, counter)))
     ]
     groups = [[x for _, x in group] for group in grouped(seen, lambda one: one[0]).values()]
     freedom = sum(len(group) - 1 for group in groups)
