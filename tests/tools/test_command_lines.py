@@ -27,8 +27,8 @@ gate run [-h] (--base COMMAND | --baseline DIR) --candidate COMMAND [--across FI
  [--title TEXT] [--format {table,markdown,json,junit,github}] [--json] [-o FILE] [--runs N]
  [--repetitions N] [--timeout-s N]
 gate baseline [-h] -o DIR --command COMMAND [--runs N] [--repetitions N] [--timeout-s N]
-tune [-h] [--command COMMAND] [--runs N] [--budget-minutes M] [--unit-ms MS] [--timeout-s S]
- [--json] [-o FILE.json] [PAIR ...]
+tune [-h] [--command COMMAND] [--minimise {time,energy,energy_time}] [--runs N]
+ [--budget-minutes M] [--unit-ms MS] [--timeout-s S] [--json] [-o FILE.json] [PAIR ...]
 chart [-h] -o DIR [--title TITLE] RESULT.json [RESULT.json ...]
 report [-h] -o FILE.html [--title TITLE] [--base FILE [FILE ...]]
  [--traces TRACE [TRACE ...]] [--across FIELD]
@@ -51,8 +51,8 @@ doctor [-h] [--compare NODE.json [NODE.json ...]] [--reference HEALTHY.json [HEA
  [--command COMMAND] [--timeout-s S] [--json] [-o FILE.json]
 trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--compare FILE]
  [--json] [-o FILE.json] FILE [FILE ...]
-timeline [-h] -o FILE [--title TITLE] [--beside] [--step N] [--window NAME] [--class PATTERN=CLASS]
- TRACE [TRACE ...]
+timeline [-h] -o FILE [--title TITLE] [--beside] [--one-scale] [--step N] [--window NAME]
+ [--class PATTERN=CLASS] TRACE [TRACE ...]
 """
 
 
@@ -111,7 +111,8 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
         ),
         (
             ["tune"],
-            {"pairs": [], "command": "overlapbench run", "runs": 5, "unit_ms": 100}
+            {"pairs": [], "command": "overlapbench run", "minimise": "time"}
+            | {"runs": 5, "unit_ms": 100}
             | {"budget_minutes": float("inf"), "timeout_s": 3600, "output": None, "json": False},
         ),
         (["chart", "a", "-o", "b"], {"results": ["a"], "output": Path("b"), "title": ""}),
@@ -141,7 +142,8 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
         (["trace", "a"], {"files": ["a"], "compare": [], "json": False, "output": None, **CHOICES}),
         (
             ["timeline", "a", "-o", "b"],
-            {"files": ["a"], "output": Path("b"), "title": "", "beside": False, **CHOICES},
+            {"files": ["a"], "output": Path("b"), "title": "", "beside": False}
+            | {"one_scale": False, **CHOICES},
         ),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",

@@ -131,7 +131,9 @@ def test_the_history_follows_it(
     assert "worse" in out
     assert "picks/s" in out
     assert history.main(["trend", "--metric", "weft_rate", "-o", "trend.svg"]) == 0
-    assert "Trend of weft_rate picks/s" in Path("trend.svg").read_text(encoding="utf-8")
+    assert "1 change of weft_rate picks/s in 1 series" in Path("trend.svg").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_key_that_the_table_does_not_have_is_no_counter() -> None:

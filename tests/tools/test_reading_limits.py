@@ -315,11 +315,11 @@ def test_a_row_without_its_counters_is_measured_and_shown() -> None:
     )
     assert str(one).splitlines() == [
         "Overlap/A+B/n:4/cache:cold  noisy: load",
-        f"  {TABLE.counters['time'].title:<14}{'2.5':>10} ms   2.4 to 2.6",
-        f"  {TABLE.counters['comp_ms'].title:<14}{'1':>10} ms",
-        f"  {TABLE.counters['slowdown'].title:<14}{'1.25':>10}      1.2 to 1.3",
+        f"  {TABLE.counters['time'].title:<14}{'2.500':>10} ms   2.400 to 2.600",
+        f"  {TABLE.counters['comp_ms'].title:<14}{'1.000':>10} ms",
+        f"  {TABLE.counters['slowdown'].title:<14}{'1.250':>10}      1.200 to 1.300",
     ]
-    assert repr(one) == "<Row Overlap/A+B/n:4/cache:cold: noisy, 2.5 ms>"
+    assert repr(one) == "<Row Overlap/A+B/n:4/cache:cold: noisy, 2.500 ms>"
     assert one.to_dict() == {
         **{"file": "run", "benchmark": str(NAME), "family": "Overlap", "state": "noisy"},
         **{"reason": "load", "axis_n": 4, "axis_cache": "cold"},

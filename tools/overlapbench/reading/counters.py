@@ -50,6 +50,7 @@ class Range(Enum):
 
 
 # The lowest value, whether it is inclusive, and the highest.
+_PLAIN = {"", "count"}  # units of figures that are written alike: earlier results lack the latter
 _LIMITS: Mapping[Range, tuple[float, bool, float]] = {
     Range.POSITIVE: (0.0, False, math.inf),
     Range.NOT_NEGATIVE: (0.0, True, math.inf),
@@ -124,7 +125,7 @@ class Counter:
 
         Titles and definitions may be reworded; a new meaning requires a new name.
         """
-        if self.unit != other.unit:
+        if self.unit != other.unit and not {self.unit, other.unit} <= _PLAIN:
             return f"unit is {other.unit!r}, but {self.unit!r}"
         if self.better is not other.better:
             return f"better is {other.better.value}, but {self.better.value}"
