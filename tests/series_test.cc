@@ -45,6 +45,19 @@ TEST(Series, LongerComparesMedians) {
   EXPECT_EQ(ShorterOf(steady, even).values(), even.values()) << "and the other one";
 }
 
+// By more than half a percent, and with intervals that do not meet.
+TEST(Series, IsShorterOnlyIfThatIsCertain) {
+  const Values near = {9.9, 10, 10.1, 9.9, 10, 10.1, 10, 10};
+  const auto scaled = [&near](double factor) { return factor * Series(near); };
+  EXPECT_TRUE(IsShorter(scaled(0.9), scaled(1)));
+  EXPECT_FALSE(IsShorter(scaled(1), scaled(0.9)));
+  const Series exact({10, 10, 10, 10, 10, 10, 10, 10});
+  EXPECT_FALSE(IsShorter(0.996 * exact, exact)) << "0.4 %";
+  EXPECT_TRUE(IsShorter(0.994 * exact, exact)) << "0.6 %";
+  EXPECT_FALSE(IsShorter(scaled(0.99), scaled(1))) << "intervals meet";
+  EXPECT_FALSE(IsShorter(Series({9}), Series({10}))) << "without intervals nothing is certain";
+}
+
 TEST(Series, TheMarginIsHalfTheIntervalOverTheMedian) {
   const Series series({9, 10, 11, 9, 10, 11, 10, 10});
   const Interval interval = series.interval().value_or(Interval{});

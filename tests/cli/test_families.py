@@ -72,6 +72,7 @@ COUNTERS = {
     "Copy/Fragmented/": FRAGMENTED,
     "Supply/Batches/": SUPPLY,
     "Launch/RoundTrip/": {"round_trip_us"},
+    "Launch/HandOver/": {"same_stream_us", "other_stream_us"},
     "Launch/EmptyKernel/": {"host_us_per_launch", "device_us_per_launch", "launches_per_s"},
     "Launch/Pieces/launches:1/": PIECES,
     "Launch/Pieces/launches:4/": PIECES | {"device_us_per_launch"},
