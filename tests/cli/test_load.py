@@ -109,7 +109,7 @@ def test_rows_beside_a_busy_loop_are_noisy(launcher: "Launcher", tmp_path: Path)
         assert re.fullmatch(DISTURBED, row["reason"]), row["reason"]
         assert row["core_wait_pct"] > 5
         assert 0.1 < row["foreign_cores"] < 1.1
-    assert "2 of 2 rows are noisy and say why" in run.stdout
+    assert "2 of 2 rows are noisy: " in run.stdout
 
 
 @pytest.mark.alone
