@@ -341,7 +341,6 @@ class TargetedPair : public testing::Test {
     return targets_.at(0);
   }
 
- protected:
   Behaviour behaviour_;
   std::unique_ptr<PosingDevice> device_ = PosingDevice::H200();
   Machine machine_{*device_, TestRanks()};

@@ -73,8 +73,7 @@ class StoreKernels : public KernelCommunicator {
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const override {
     const long bytes =
         MoveCount(ProblemOf(call), Direction::kMail) * static_cast<long>(SizeOf(call.element));
-    return bytes <= MostMailBytes(call.operation) ? Direction::kMail
-                                                          : PushedOrOnePass(call);
+    return bytes <= MostMailBytes(call.operation) ? Direction::kMail : PushedOrOnePass(call);
   }
   void Execute(Stream& stream, const CollectiveCall& call) override {
     if (DirectionOf(call) != Direction::kMail) return KernelCommunicator::Execute(stream, call);

@@ -18,8 +18,8 @@
 #include "device/device.h"
 #include "device/host/host_graph.h"
 #include "device/host/host_memory.h"
-#include "device/host/rapl.h"
 #include "device/host/host_stream.h"
+#include "device/host/rapl.h"
 #include "device/throttle_watch.h"
 #include "device/watches.h"
 
