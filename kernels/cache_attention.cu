@@ -33,13 +33,13 @@ OVERLAPBENCH_BODY inline float SumOverTeam(float value, [[maybe_unused]] int mem
 }
 
 struct DecodePieces {
-  const void* queries;
-  const void* cache;
-  float* pieces;
-  long rows;  // heads of all tokens
-  long heads;
-  long context;
-  long splits;  // of the positions of a row, each of which is a piece for each team of a warp
+  const void* queries = nullptr;
+  const void* cache = nullptr;
+  float* pieces = nullptr;
+  long rows = 0;  // heads of all tokens
+  long heads = 0;
+  long context = 0;
+  long splits = 0;  // of the positions of a row, each of which is a piece for each team of a warp
 };
 
 template <Element kElement>
