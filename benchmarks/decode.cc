@@ -28,8 +28,8 @@
 //   "replayed"        as one graph, without the gate
 //   "computation"     C: as one graph, behind the gate, like the next three
 //   "communication"   M
-//   "plain"           one step after the other, all tokens at once; only if that is another
-//   schedule "graph"           T: the row's own
+//   "plain"           one step after the other, all tokens at once; only if it differs from T
+//   "graph"           T: the row's own
 //
 // The host's part in "launched" and "replayed" varies more than the device's; their counters have
 // intervals, and the row's state does not depend on it. NCCL's communicators are non-blocking, so
@@ -266,20 +266,6 @@ Scenario Layers(const Catalog& catalog, const Defaults& defaults, const std::str
   return scenario;
 }
 
-std::string ExcludedExperts(const Machine& machine, const Settings& settings) {
-  const long ranks = machine.ranks.size();
-  if (settings.Integer("hidden") % 16 != 0) return "hidden must be a multiple of 16";
-  if (settings.Integer("experts") % ranks != 0)
-    return fmt::format("experts:{} must be a multiple of the {} ranks", settings.Integer("experts"),
-                       ranks);
-  if (settings.Integer("topk") > settings.Integer("experts")) return "topk must be at most experts";
-  const long bytes = ranks * kRoutedRows * settings.Integer("hidden") *
-                     static_cast<long>(SizeOf(LayerElement(machine.device)));
-  return NoTransport(machine, {Operation::kAllToAll},
-                     settings.With("bytes", std::to_string(bytes)).With("place", "out"),
-                     kExpertsOwnStays);
-}
-
 Scenario Experts(const Catalog& catalog, const std::string& transport,
                  const std::shared_ptr<Transports>& transports) {
   const bool host = catalog.on_host();
@@ -299,7 +285,7 @@ Scenario Experts(const Catalog& catalog, const std::string& transport,
        ChoiceAxis("beside", "what runs beside the dispatch", {"none", "dispatch"},
                   "none,dispatch")});
   const Machine& machine = catalog.machine;
-  scenario.excluded = std::bind_front(ExcludedExperts, machine);
+  scenario.excluded = std::bind_front(ExcludedMoe, machine);
   scenario.runs = [machine, transports](const Settings& settings) {
     const Machine planned = Planned(machine, settings);
     const TensorWorks works(planned, std::make_shared<LaneCommunicator>(transports, settings),

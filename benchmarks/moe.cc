@@ -62,28 +62,9 @@ std::vector<Run> MoeRuns(const MoeStep& plain, const MoeStep& step) {
 }
 
 std::string Excluded(const Machine& machine, const Settings& settings) {
-  const long ranks = machine.ranks.size();
-  const long experts = settings.Integer("experts");
-  if (settings.Integer("hidden") % 16 != 0) return "hidden must be a multiple of 16";
-  if (experts % ranks != 0)
-    return fmt::format("experts:{} must be a multiple of the {} ranks", experts, ranks);
-  if (settings.Integer("topk") > experts) return "topk must be at most experts";
-  if (settings.Text("products") == "grouped" && settings.Has("sm_target") &&
-      settings.Integer("sm_target") > 0)
-    return "sm_target is for products:each; a grouped product takes all SMs";
-  const long microbatches = settings.Integer("microbatches");
-  if (settings.Integer("tokens") % microbatches != 0)
+  if (settings.Integer("tokens") % settings.Integer("microbatches") != 0)
     return "tokens must be a multiple of microbatches";
-  constexpr long kMostCopies = 1L << 24;
-  if (settings.Integer("tokens") > kMostCopies / (ranks * settings.Integer("topk")))
-    return fmt::format("tokens x topk x ranks must be at most {}", kMostCopies);
-  // Of the smallest blocks: all others are multiples of them. Making the routing would take host
-  // memory and time.
-  const long bytes = ranks * kRoutedRows * settings.Integer("hidden") *
-                     static_cast<long>(SizeOf(LayerElement(machine.device)));
-  return NoTransport(machine, {Operation::kAllToAll},
-                     settings.With("bytes", std::to_string(bytes)).With("place", "out"),
-                     kExpertsOwnStays);
+  return ExcludedMoe(machine, settings);
 }
 
 Remark ReportMoe(const Machine& machine, const Measurement& measurement, Counters& counters) {

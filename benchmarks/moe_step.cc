@@ -1,6 +1,35 @@
 #include "benchmarks/moe_step.h"
 
+#include <fmt/core.h>
+
 namespace overlapbench {
+namespace {
+
+constexpr bool kExpertsOwnStays = true;  // tokens for experts of their own rank stay where they are
+
+}  // namespace
+
+std::string ExcludedMoe(const Machine& machine, const Settings& settings) {
+  const long ranks = machine.ranks.size();
+  const long experts = settings.Integer("experts");
+  if (settings.Integer("hidden") % 16 != 0) return "hidden must be a multiple of 16";
+  if (experts % ranks != 0)
+    return fmt::format("experts:{} must be a multiple of the {} ranks", experts, ranks);
+  if (settings.Integer("topk") > experts) return "topk must be at most experts";
+  if (settings.Text("products") == "grouped" && settings.Has("sm_target") &&
+      settings.Integer("sm_target") > 0)
+    return "sm_target is for products:each; a grouped product takes all SMs";
+  constexpr long kMostCopies = 1L << 24;
+  if (settings.Integer("tokens") > kMostCopies / (ranks * settings.Integer("topk")))
+    return fmt::format("tokens x topk x ranks must be at most {}", kMostCopies);
+  // Of the smallest blocks: all others are multiples of them. Making the routing would take host
+  // memory and time.
+  const long bytes = ranks * kRoutedRows * settings.Integer("hidden") *
+                     static_cast<long>(SizeOf(LayerElement(machine.device)));
+  return NoTransport(machine, {Operation::kAllToAll},
+                     settings.With("bytes", std::to_string(bytes)).With("place", "out"),
+                     kExpertsOwnStays);
+}
 
 RoutingShape MoeRouting(const Machine& machine, const Settings& settings, long microbatches) {
   return {.ranks = machine.ranks.size(),

@@ -10,11 +10,12 @@
 namespace overlapbench {
 
 inline constexpr std::uint32_t kMoeSeed = 1300;
-inline constexpr bool kExpertsOwnStays =
-    true;  // tokens for experts of their own rank stay where they are
 
 // The axes tokens, experts, topk and skew.
 RoutingShape MoeRouting(const Machine& machine, const Settings& settings, long microbatches);
+
+// Why a step of these axes cannot run; "" if it can.
+std::string ExcludedMoe(const Machine& machine, const Settings& settings);
 
 // Of the axes layers, hidden and products too, in `microbatches` micro-batches; `suffix`
 // distinguishes those of two steps.
