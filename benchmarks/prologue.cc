@@ -113,18 +113,18 @@ void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>&
   if (count > 1) throw UsageError(std::string("Google Benchmark refuses the flag ") + pointers[1]);
 }
 
-FirstLook LookAround(const Suite& suite) {
+FirstLook LookAround(Suite& suite) {
   const Machine& machine = suite.machine;
   const bool by_nccl = machine.device.backend() == Backend::kCuda && !machine.shares_gpus;
-  FirstLook look{LoadBefore(machine), by_nccl ? NcclNetwork(machine) : ""};
-  if (suite.options.energy != EnergyOf::kNothing) look.energy = LookAtEnergy(machine);
+  const FirstLook look{LoadBefore(machine), by_nccl ? NcclNetwork(machine) : ""};
+  if (suite.options.energy != EnergyOf::kNothing) suite.energy = LookAtEnergy(machine);
   return look;
 }
 
 Context AddContext(const Suite& suite, const SelfTest& self_test, const FirstLook& first_look) {
   Context libraries = LibraryVersions(suite.machine.device);
   if (!first_look.network.empty()) libraries["nccl_network"] = first_look.network;
-  if (const auto& energy = first_look.energy) {
+  if (const auto& energy = suite.energy) {
     const bool is_missing = !energy->missing.empty();
     libraries["energy"] =
         is_missing ? "not available: " + energy->missing

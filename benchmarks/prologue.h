@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,12 +28,11 @@ void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>&
 
 // What is found before anything is measured.
 struct FirstLook {
-  std::string load;                       // what else runs here (LoadBefore)
-  std::string network;                    // between hosts (NcclNetwork)
-  std::optional<EnergyLook> energy = {};  // with --energy
+  std::string load;     // what else runs here (LoadBefore)
+  std::string network;  // between hosts (NcclNetwork)
 };
-// Called by all ranks together, before the self-test.
-FirstLook LookAround(const Suite& suite);
+// Called by all ranks together, before the self-test. Sets the suite's energy, with --energy.
+FirstLook LookAround(Suite& suite);
 
 // Describes the run (fixtures/context.h) and adds all of it to the JSON's context, with what the
 // self-test found. Called by all ranks together, once.

@@ -178,7 +178,6 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     if (traces != nullptr) traces->Abandon();
   });
   const FirstLook first_look = LookAround(suite);
-  suite.energy = first_look.energy;
   const SelfTest self_test = TestItself(watchdog, suite, known);
   const auto context = AddContext(suite, self_test, first_look);
   if (console != nullptr) {

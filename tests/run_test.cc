@@ -129,7 +129,8 @@ TEST(OpenDevice, GivesTheHostItsCores) {
   const auto device = OpenDevice(TestRanks(), options);
   EXPECT_EQ(device->backend(), Backend::kHost);
   EXPECT_EQ(device->info().multiprocessors, 3);
-  const FirstLook look = LookAround({{*device, TestRanks()}, options});
+  Suite suite{{*device, TestRanks()}, options};
+  const FirstLook look = LookAround(suite);
   EXPECT_EQ(look.network, "") << "no GPU talks to another";
   options.share_gpu = true;
   try {
