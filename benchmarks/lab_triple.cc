@@ -28,12 +28,13 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
                                                    "DeviceToHost"};
   const Values on_host = {{"bytes", "1M"}, {"second_bytes", "same"}};
   const Values on_gpus = {{"bytes", "256M"}, {"transport", "nccl,copy,sm_bulk"}, {"first", "comm"}};
+  const Values& sizes = host ? on_host : on_gpus;
   std::vector<Scenario> scenarios;
   for (std::size_t one = 0; one < communications.size(); ++one) {
     for (std::size_t other = one + 1; other < communications.size(); ++other) {
       for (const PairSide& comp : Computations(host)) {
         Values values = comp.values;
-        values.insert((host ? on_host : on_gpus).begin(), (host ? on_host : on_gpus).end());
+        values.insert(sizes.begin(), sizes.end());
         if (communications[other] == "DeviceToHost") values["second_bytes"] = host ? "8M" : "32M";
         scenarios.push_back(PairScenario(
             catalog, kFamily, {communications[one], communications[other], comp.workload}, values));

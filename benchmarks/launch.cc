@@ -11,8 +11,8 @@
 //   it.
 // - RoundTrip: the time from a launch until the host knows that it is done.
 //
-// HandOver is a chain of empty kernels, each of which begins when the one before has ended: all on
-// one lane, or on two in turn, which wait for each other by events. Its time per kernel is what a
+// HandOver is a chain of empty kernels. Each begins when the one before has ended. They are all on
+// one lane, or on two in turn, which wait for each other by events. The time per kernel is what a
 // hand-over takes, the empty kernel included. Every run measures it at its start, too
 // (benchmarks/self_test.h).
 #include <algorithm>

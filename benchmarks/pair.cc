@@ -108,9 +108,10 @@ std::string OfSecond(const std::string& axis) { return "second_" + axis; }
 Settings OfSide(std::size_t place, const std::string& name, const Settings& settings) {
   Settings own = settings;
   if (place > 0) own = own.With("channel", std::to_string(place));
+  if (name != kSecond) return own;
   for (const std::string axis : kOfSecond) {
     const std::string of_second = OfSecond(axis);
-    if (name != kSecond || !own.Has(of_second) || own.Text(of_second) == kSame) continue;
+    if (!own.Has(of_second) || own.Text(of_second) == kSame) continue;
     own = own.With(axis, own.Text(of_second));
     // The knobs of the other transport.
     if (axis == "transport") own = own.With("comm_ctas", "0").With("comm_sms", "0");
@@ -232,8 +233,8 @@ double SlowdownBeside(const Measurement& measurement, const std::string& side,
   return done_ms > both_ms / kMost ? both_ms / done_ms : kMost;
 }
 
-// How much the side that ended first had of the other one; of two others, of the one of which it
-// had less.
+// How much the side that ended first had of the other one. With two others, the one that it had
+// less of counts.
 struct Together {
   double coverage = 0;
   double free = 0;  // FreeTogether

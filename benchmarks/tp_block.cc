@@ -39,7 +39,6 @@
 // Every step's result is checked in double precision.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <utility>

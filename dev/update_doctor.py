@@ -11,13 +11,12 @@ Exit status: 0 it is up to date now; 2 a result cannot be read.
 
 import argparse
 import sys
-from pathlib import Path
 
-import checkout  # noqa: F401
+from checkout import ROOT
 from overlapbench.doctor.recordings import STORED, derived, written
 from overlapbench.output import ResultError, replace_file
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs/results"
+RESULTS = ROOT / "docs/results"
 
 
 def main() -> int:

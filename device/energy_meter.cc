@@ -8,15 +8,6 @@
 #include "device/error.h"
 
 namespace overlapbench {
-namespace {
-
-double SteadyMs() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::milli>(now).count();
-}
-
-}  // namespace
-
 EnergyMeter::EnergyMeter(std::shared_ptr<EnergyCounter> counter, std::chrono::milliseconds interval)
     : counter_(std::move(counter)) {
   if (counter_ == nullptr) return;

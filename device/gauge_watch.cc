@@ -17,11 +17,6 @@ constexpr std::array<Gauge, 2> kRates = {
     {{"nvlink_sent_GBps", &GaugeLook::nvlink_sent_bytes},
      {"nvlink_received_GBps", &GaugeLook::nvlink_received_bytes}}};
 
-double SteadyMs() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::milli>(now).count();
-}
-
 }  // namespace
 
 GaugeWatch::GaugeWatch(std::shared_ptr<const GaugeSource> source,

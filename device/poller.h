@@ -16,6 +16,12 @@
 
 namespace overlapbench {
 
+// A clock that never goes back, for what a Poller has seen.
+inline double SteadyMs() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(now).count();
+}
+
 class Poller {
  public:
   Poller(std::chrono::milliseconds interval, std::function<void()> look)

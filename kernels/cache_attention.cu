@@ -39,7 +39,7 @@ struct DecodePieces {
   long rows = 0;  // heads of all tokens
   long heads = 0;
   long context = 0;
-  long splits = 0;  // of the positions of a row, each of which is a piece for each team of a warp
+  long splits = 0;  // of a row's positions; each is a piece for each team of a warp
 };
 
 template <Element kElement>

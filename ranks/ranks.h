@@ -165,7 +165,7 @@ class Ranks {
   // are made at the start, so that no later step has to wait for all ranks to make one. Channels
   // whose collectives run beside each other need separate ones: MPI accepts those of one
   // communicator in the same order on all ranks only.
-  [[nodiscard]] MPI_Comm traffic(int channel = 0) const {
+  [[nodiscard]] MPI_Comm traffic(int channel) const {
     return traffic_[static_cast<std::size_t>(channel) % traffic_.size()];
   }
 

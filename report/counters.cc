@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "device/error.h"
 #include "report/json.h"
@@ -287,21 +286,6 @@ std::string CounterHelp(const CounterTable& table) {
                         counter.unit.empty() ? "ratio" : counter.unit, counter.definition);
   }
   return text;
-}
-
-std::string FourDigits(double value) {
-  constexpr std::ptrdiff_t kDigits = 4;
-  constexpr double kWhole = 1e4;
-  constexpr double kLong = 1e9;
-  if (std::abs(value) >= kWhole && std::abs(value) < kLong) return fmt::format("{:.0f}", value);
-  std::string text = fmt::format("{:.4g}", value);
-  const auto first = text.find_first_of("123456789");
-  if (first == std::string::npos || text.find('e') != std::string::npos) return text;
-  const auto digits = std::count_if(text.begin() + static_cast<std::ptrdiff_t>(first), text.end(),
-                                    [](char c) { return c != '.'; });
-  if (digits >= kDigits) return text;
-  if (text.find('.') == std::string::npos) text += '.';
-  return text.append(static_cast<std::size_t>(kDigits - digits), '0');
 }
 
 }  // namespace overlapbench

@@ -77,7 +77,4 @@ std::string MarkdownTables(const CounterTable& table);
 // One line each, for --help.
 std::string CounterHelp(const CounterTable& table);
 
-// "0.5600", "12346": the zeros show how exactly the value is known, so they stay.
-std::string FourDigits(double value);
-
 }  // namespace overlapbench

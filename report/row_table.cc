@@ -164,12 +164,14 @@ void RowTable::Plan(const std::vector<std::string>& names) {
         block = std::move(longer);
       }
     } else {
-      block = block_of(begin, begin + 1);
-      for (end = begin + 1; end < after_scenario(begin); ++end) {
-        Block longer = block_of(begin, end + 1);
-        if (!longer.fits) break;
-        block = std::move(longer);
+      // More rows never take less width, so the first that is too far is found by halving.
+      std::size_t most = begin + 1;
+      for (std::size_t too_far = end; too_far > most + 1;) {
+        const std::size_t middle = most + (too_far - most) / 2;
+        (block_of(begin, middle).fits ? most : too_far) = middle;
       }
+      end = most;
+      block = block_of(begin, end);
     }
     for (std::size_t row = begin; row < end; ++row)
       places_.insert_or_assign(names[row], Place{blocks_.size(), row - begin});

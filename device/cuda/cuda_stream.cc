@@ -165,8 +165,9 @@ void EnqueueBatchCopy(Stream& stream, std::span<const CopyPiece> pieces) {
 }
 
 void EnqueueEngineCopies(Stream& stream, std::span<const CopyPiece> pieces) {
+  if (pieces.empty()) return;
   if (IsRecorded(stream)) return EnqueueOneByOne(stream, pieces);
-  if (!pieces.empty()) EnqueueBatch(stream, pieces, cudaMemcpyFlagPreferOverlapWithCompute);
+  EnqueueBatch(stream, pieces, cudaMemcpyFlagPreferOverlapWithCompute);
 }
 
 #else

@@ -308,7 +308,7 @@ def test_the_command_prints_text_or_json(
     file.write_text(json.dumps(samples.document(rows)))
     assert command_line.main([str(file)]) == 0
     assert capsys.readouterr().out.startswith(
-        "Findings (2 ranks, NVIDIA H200)\n 1. AllReduce beside CublasGemm, 1 GiB"
+        "Findings (2 × NVIDIA H200)\n 1. AllReduce beside CublasGemm, 1 GiB"
     )
     assert command_line.main([str(file), "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)

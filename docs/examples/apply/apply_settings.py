@@ -211,7 +211,7 @@ def comm_ctas_variables() -> Pair:
 
 
 def sm_target() -> Pair:
-    """One product by cuBLASLt, of which 24 SMs are kept free."""
+    """One product by cuBLASLt that leaves 24 SMs free."""
     torch.backends.cuda.preferred_blas_library("cublaslt")
     comp, comm = product(), gather()
 

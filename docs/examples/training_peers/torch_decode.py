@@ -10,8 +10,8 @@ The peers differ in the sum: `graph` takes the collective of torch.distributed, 
 `two_shot` the kernels of `torch.ops.symm_mem` on symmetric memory. All else is PyTorch's own:
 layer_norm, mm, scaled_dot_product_attention, gelu and addcmul. Without a GPU nothing is a graph.
 
-Before a peer is timed, its result is compared with the same layer in double precision, of which
-the ranks compute their shares.
+Before a peer is timed, its result is compared with the same layer in double precision; each
+rank computes its share.
 """
 
 import math

@@ -14,7 +14,6 @@ Exit status: 0, with findings or without; 2 if a file is not a result of this su
 
 import argparse
 import json
-import textwrap
 from collections.abc import Sequence
 
 from overlapbench.cli.command_line import command, manual_parser, screen
@@ -23,6 +22,7 @@ from overlapbench.findings.finding import text_of
 from overlapbench.findings.rules import find
 from overlapbench.output import print_text
 from overlapbench.reading.result import read_results
+from overlapbench.view.console import paragraph
 
 
 @command
@@ -33,9 +33,8 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     if options.json:
         print_text(json.dumps([one.to_dict() for one in found], indent=1) + "\n")
     else:
-        width = screen().width
-        energy = textwrap.fill(energy_answer(results), width)
-        print_text(text_of(found, width) + (f"{energy}\n" if energy else ""))
+        energy = paragraph(energy_answer(results), screen())
+        print_text(text_of(found, screen().width) + (f"{energy}\n" if energy else ""))
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

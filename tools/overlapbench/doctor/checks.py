@@ -137,6 +137,13 @@ def _within_limits(
     return replace(outcome, verdict=verdict, expected=expected)
 
 
+def verdict_of(loss: float) -> Verdict:
+    """Return what a loss that is certain means."""
+    if loss <= LEAST:
+        return Verdict.GOOD
+    return Verdict.BAD if loss > BAD else Verdict.SUSPICIOUS
+
+
 def _against(
     outcome: Outcome,
     machine: Recording,
@@ -165,9 +172,7 @@ def _against(
     worse = (found.value - center) * (1 if lower else -1)
     loss, least, most = (1 - math.exp(-x) for x in (worse, worse - reach, worse + reach))
     sure = loss if noisy else least
-    verdict = Verdict.GOOD
-    if sure > LEAST:
-        verdict = Verdict.BAD if sure > BAD else Verdict.SUSPICIOUS
+    verdict = verdict_of(sure)
     allowed = reach - math.log1p(-LEAST)
     limit = math.exp(center + (allowed if lower else -allowed))
     ends = f"at {'most' if lower else 'least'} {_number(limit)}"

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from overlapbench.doctor.checks import BAD, FALSE_ALARMS, examined
+from overlapbench.doctor.checks import BAD, FALSE_ALARMS, examined, verdict_of
 from overlapbench.doctor.recordings import Recording, spread_of
 from overlapbench.doctor.rules import CHECKS, FACTS, Check, Verdict
 from overlapbench.findings.finding import LEAST
@@ -41,7 +41,7 @@ class Difference:
     """A check or a fact in which a node differs, or two do."""
 
     check: str
-    nodes: tuple[str, ...]  # one, or two of which either may be at fault
+    nodes: tuple[str, ...]  # one; or two, and either may be at fault
     verdict: Verdict
     sentence: str
     action: str = ""
@@ -116,8 +116,9 @@ def _named(one: _Measured, beyond: NDArray[np.bool_], backend: str) -> Iterator[
         gap = 1 - math.exp(-abs(float(logs[1] - logs[0])))
         if beyond.any() and gap > LEAST:
             said = f"{100 * gap:.0f} % apart; of two nodes, nothing says which is at fault"
-            verdict = Verdict.BAD if gap > BAD else Verdict.SUSPICIOUS
-            yield Difference(check.name, tuple(one.nodes), verdict, said, "Compare a third node.")
+            yield Difference(
+                check.name, tuple(one.nodes), verdict_of(gap), said, "Compare a third node."
+            )
         return
     sign = 1 if check.is_lower_better(backend) else -1
     worse = 1 - np.exp(sign * (np.median(logs) - logs))

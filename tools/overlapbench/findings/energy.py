@@ -1,8 +1,8 @@
 """Does hiding communication save energy, or only time? One answer for all rows that know both.
 
 A row of --energy knows what share of the energy it saves against its sides, or steps, one after the
-other (`energy_saved`), and what share of the time (`time_saved`). Left out are pipelines, of which
-a sequential one leaves ranks idle, and delays, which communicate nothing.
+other (`energy_saved`), and what share of the time (`time_saved`). Pipelines are left out, because
+ranks idle if their steps follow each other, and delays, because they communicate nothing.
 """
 
 import statistics

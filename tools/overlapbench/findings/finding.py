@@ -42,7 +42,7 @@ class Finding:
     row: str = ""  # the name of the row, or the file of the trace
     file: str = ""
     ways: Sequence[str] = ()  # how it is done today: "PyTorch: ..."
-    machine: str = ""  # for which it holds: "2 ranks, NVIDIA H200"
+    machine: str = ""  # for which it holds: "2 × NVIDIA H200"
 
     def to_dict(self) -> dict[str, Any]:
         saving = self.saving

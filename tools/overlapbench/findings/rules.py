@@ -98,15 +98,9 @@ def find(results: Sequence[Result]) -> list[Finding]:
         for rule in LIMITS
         for within in [cuda if rule.backend else rows]
     ]
-    names = {one.label: _machine_in_words(one) for one in results}
+    names = {one.label: one.machine for one in results}
     found = (one for cases in (*changes, *limits) for one in _strongest(cases))
     return [replace(one, machine=names.get(one.file, "")) for one in largest(found)]
-
-
-def _machine_in_words(result: Result) -> str:
-    ranks = result.context.get("ranks", "")
-    device = result.context.get("device", result.backend)
-    return f"{ranks} rank{'s' * (str(ranks) != '1')}, {device}" if ranks else ""
 
 
 def _strongest(cases: Sequence[Case]) -> Iterator[Finding]:

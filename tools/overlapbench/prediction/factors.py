@@ -23,7 +23,7 @@ _LEAST_COMPANY = 0.15  # a side that has less of it, as a share of its time, tel
 
 @dataclass(frozen=True)
 class Pair:
-    """Two works of a row beside each other, of which at least one does not compute."""
+    """Two works of a row beside each other. At least one does not compute."""
 
     row: Row
     comm: int

@@ -49,8 +49,8 @@ class Range(Enum):
     FLAG = "flag"
 
 
+_COUNTS = ("slowest_rank",)  # whose unit earlier results lack
 # The lowest value, whether it is inclusive, and the highest.
-_PLAIN = {"", "count"}  # units of figures that are written alike: earlier results lack the latter
 _LIMITS: Mapping[Range, tuple[float, bool, float]] = {
     Range.POSITIVE: (0.0, False, math.inf),
     Range.NOT_NEGATIVE: (0.0, True, math.inf),
@@ -125,7 +125,8 @@ class Counter:
 
         Titles and definitions may be reworded; a new meaning requires a new name.
         """
-        if self.unit != other.unit and not {self.unit, other.unit} <= _PLAIN:
+        is_count = self.name in _COUNTS and {self.unit, other.unit} <= {"", "count"}
+        if self.unit != other.unit and not is_count:
             return f"unit is {other.unit!r}, but {self.unit!r}"
         if self.better is not other.better:
             return f"better is {other.better.value}, but {self.better.value}"

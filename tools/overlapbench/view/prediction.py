@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from overlapbench.grouping import grouped
+from overlapbench.output import counted
 from overlapbench.packages import packages
 from overlapbench.prediction.model import Prediction
 from overlapbench.reading.names import part_name
@@ -47,7 +48,7 @@ def errors(found: Sequence[Prediction]) -> str:
     off = [100 * abs(one.error) for one in found if one.error is not None]
     if not off:
         return ""
-    steps = f"{len(off)} step{'s' * (len(off) != 1)}"
+    steps = counted(len(off), "step")
     return f"{steps}: {sum(off) / len(off):.1f} % off on average, {max(off):.1f} % at most"
 
 
