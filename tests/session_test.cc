@@ -10,12 +10,26 @@
 #include <utility>
 #include <vector>
 
+#include "forwarding_device.h"
 #include "sessions.h"
 
 namespace overlapbench {
 namespace {
 
 INSTANTIATE_ON_EACH_BACKEND(SessionTest);
+
+// The later a rank looks, the less memory of the host is free.
+class ShrinkingMemory : public ForwardingDevice {
+ public:
+  ShrinkingMemory() : ForwardingDevice(OpenHostDevice(1)) {}
+  static std::size_t FreeBytes(int rank) { return 64 * kGiB - rank * kGiB; }
+  [[nodiscard]] Memory memory(MemoryKind /*kind*/) const override {
+    return {.free_bytes = FreeBytes(TestRanks().rank()), .total_bytes = 64 * kGiB};
+  }
+
+ private:
+  static constexpr std::size_t kGiB = std::size_t{1} << 30;
+};
 
 TEST_P(SessionTest, VerifiesEachSideAloneAndWhileOverlapped) {
   int work_verified = 0;
@@ -65,8 +79,25 @@ TEST_P(SessionTest, RanksThatFitOnlyOneAtATimeAreRefusedOnTheHost) {
 
 TEST_P(SessionTest, WorkThatDoesNotFitTheHostIsRefusedOnEveryBackend) {
   work_.footprint.host_bytes = 1UL << 50;
-  const std::string text = Refusal();  // each rank's own, where they see other memory free
+  const std::string text = Refusal();
   EXPECT_NE(text.find("Family/Row on the host needs 1024 TiB but "), std::string::npos) << text;
+}
+
+TEST_P(SessionTest, RanksThatSeeOtherMemoryFreeGiveOneReason) {
+  ShrinkingMemory device;
+  work_.footprint.host_bytes = 1UL << 50;
+  Session session({device, TestRanks()}, RowOf([this] { return Pair(); }));
+  EXPECT_FALSE(session.Fits());
+  const int ranks = TestRanks().size();
+  const std::size_t least = ShrinkingMemory::FreeBytes(ranks - 1) / ranks;
+  try {
+    session.SetUp(kNoGate);
+    FAIL() << "is not refused";
+  } catch (const AgreedError& error) {
+    EXPECT_EQ(error.what(), "Family/Row on the host needs 1024 TiB but " +
+                                FormatBytes(static_cast<double>(least)) +
+                                " are free: choose a smaller size");
+  }
 }
 
 TEST_P(SessionTest, RanksShareTheHostsMemory) {

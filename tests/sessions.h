@@ -54,16 +54,19 @@ class SessionTest : public RanksOnEachBackend {
   std::unique_ptr<Session> Prepare(
       const std::function<Runs()>& runs, bool gate,
       const std::vector<std::pair<std::string, std::string>>& values = {}) {
+    auto session = std::make_unique<Session>(Machine{device(), TestRanks()}, RowOf(runs, values));
+    session->SetUp(gate);
+    return session;
+  }
+  static Benchmark RowOf(const std::function<Runs()>& runs,
+                         const std::vector<std::pair<std::string, std::string>>& values = {}) {
     const std::vector<Axis> axes = {
         ChoiceAxis("cache", "", {"cold", "warm"}, "warm"),
         ChoiceAxis("cadence", "", {"isolated", "streaming"}, "isolated")};
-    Benchmark benchmark{.name = "Family/Row",
-                        .settings = SettingsOf(axes, values),
-                        .runs = [runs](const Settings&) { return runs(); },
-                        .report = {}};
-    auto session = std::make_unique<Session>(Machine{device(), TestRanks()}, std::move(benchmark));
-    session->SetUp(gate);
-    return session;
+    return {.name = "Family/Row",
+            .settings = SettingsOf(axes, values),
+            .runs = [runs](const Settings&) { return runs(); },
+            .report = {}};
   }
   std::unique_ptr<Session> OpenPair(bool gate = kGate) {
     return Open([this] { return Pair(); }, gate);

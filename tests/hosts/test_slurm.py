@@ -133,6 +133,7 @@ def test_mpirun_uses_the_allocation(slurm: Rig) -> None:
 
 
 def test_srun_ends_at_once_where_a_host_lacks_the_program(slurm: Rig) -> None:
+    """Slurm may kill the step before it passes on that node2 found no such program."""
     folder = f"{SHARED}/build"
     slurm.hosts[1].run("mount", "-t", "tmpfs", "tmpfs", folder)
     try:
@@ -140,8 +141,7 @@ def test_srun_ends_at_once_where_a_host_lacks_the_program(slurm: Rig) -> None:
     finally:
         slurm.hosts[1].run("umount", folder)
     assert ended.status not in (0, None), ended.stderr
-    assert "node2" in ended.stderr
-    assert PROGRAM in ended.stderr
+    assert "error: node2: task 1: Exited with exit code 2" in ended.stderr
     assert [thing for thing in ended.left if not re.match(SLURM_ITSELF, thing)] == []
 
 
