@@ -23,7 +23,7 @@ from overlapbench.findings.finding import (
     largest,
     text_of,
 )
-from overlapbench.findings.rules import CHANGES, LIMITS, find
+from overlapbench.findings.rules import CHANGES, LIMITS, OPTIONS, find
 from overlapbench.output import ResultError
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import Result, parse_result, read_results, unite
@@ -69,7 +69,8 @@ ROWS = {
     "bucket size": ("Ddp/Buckets/bucket_bytes:26214400", "Ddp/Buckets/bucket_bytes:67108864"),
     "prefetching": ("Fsdp/Prefetch/prefetch:1", "Fsdp/Prefetch/prefetch:2"),
     "micro-batches": ("Tp/Block/Forward/microbatches:1", "Tp/Block/Forward/microbatches:2"),
-    "chunks": ("Tp/RowParallel/chunks:4", "Tp/RowParallel/chunks:auto"),
+    "chunks": ("Tp/RowParallel/chunks:4", "Tp/RowParallel/chunks:2"),
+    "no chunks": ("Tp/RowParallel/chunks:4", "Tp/RowParallel/chunks:auto"),
     "small tensors": ("Ddp/Batch/AllReduce/batch:single", "Ddp/Batch/AllReduce/batch:grouped"),
     "second buffer": ("Layers/DoubleBuffer/buffers:1", "Layers/DoubleBuffer/buffers:2"),
     "waiting host": ("Layers/DoubleBuffer/tie:host", "Layers/DoubleBuffer/layers:8"),
@@ -92,7 +93,8 @@ def test_every_change_is_tested() -> None:
 @pytest.mark.parametrize("rule", ROWS)
 def test_a_faster_setting_is_found(rule: str) -> None:
     slow, fast = ROWS[rule]
-    found = find([result(timed(slow, 2.0, chunks=4.0), timed(fast, 1.0, chunks=1.0))])
+    gains = {"speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1} if rule == "chunks" else {}
+    found = find([result(timed(slow, 2.0, chunks=4.0), timed(fast, 1.0, chunks=1.0, **gains))])
     (one,) = [each for each in found if each.rule == rule]
     assert "1.000 instead of 2.000 ms" in one.sentence
     assert one.saving.low < 0.5 < one.saving.high
@@ -227,6 +229,83 @@ def test_a_limit_judges_a_row(rule: str) -> None:
 def test_a_figure_without_an_interval_is_no_finding(rule: str) -> None:
     row = {key: x for key, x in LIMITED[rule][0].items() if not key.endswith(("_low", "_high"))}
     assert rule not in rules_of(result(row))
+
+
+# By rule and what is in use already: what is left to do.
+LEFT = {
+    ("waits for SMs", ""): (
+        "Start the communication first, leave SMs free, or move the data by copy engines; --tune"
+        " finds which is best."
+    ),
+    ("waits for SMs", "/first:comm"): (
+        "Leave SMs free, or move the data by copy engines; --tune finds which is best."
+    ),
+    ("slowed computation", "/transport:sm_bulk"): (
+        "Give the communication's kernel fewer SMs, or move the data by copy engines; --tune finds"
+        " which is best."
+    ),
+    ("overlapping loses", "/transport:copy"): "Run one after the other.",
+    ("exposed activations", "/microbatches:1"): (
+        "Let micro-batches alternate, or try another transport."
+    ),
+    ("exposed activations", "/microbatches:2"): "Try another transport.",
+    ("interference", ""): "Use fewer CTAs, leave SMs free, or try another transport.",
+    ("interference", "/transport:copy"): "Leave SMs free for the sums, or try another transport.",
+    ("interference", "/transport:copy/sm_target:128"): "Try another transport.",
+}
+
+
+@pytest.mark.parametrize(("rule", "settings"), LEFT)
+def test_what_is_in_use_is_no_advice(rule: str, settings: str) -> None:
+    row = dict(LIMITED[rule][0])
+    row["name"] = row["run_name"] = row["run_name"] + settings
+    (one,) = [each for each in find([result(row)]) if each.rule == rule]
+    assert one.action == LEFT[rule, settings]
+    assert any("max_ctas" in way for way in one.ways) == ("CTAs" in one.action)
+
+
+def test_copies_without_sums_need_no_sms() -> None:
+    row = step("Moe/DispatchCombine/n:1/transport:copy", pct_of_bound=80.0)
+    (one,) = find([result(row)])
+    assert (one.rule, one.action) == ("interference", "Try another transport.")
+
+
+def test_fewer_chunks_are_no_advice_where_cutting_loses() -> None:
+    def found(low: float) -> list[str]:
+        ends = {"speedup": low + 0.1, "speedup_low": low, "speedup_high": low + 0.2}
+        slow, fast = (f"Tp/RowParallel/chunks:{n}" for n in (4, 2))
+        return rules_of(result(timed(slow, 2.0), timed(fast, 1.0, **ends)))
+
+    assert found(1.01) == ["chunks"]
+    assert found(0.99) == []
+
+
+def test_a_limit_that_nothing_lifts_is_no_finding() -> None:
+    row = pair(1.3, 0.2, 0.3)
+    assert "slowed communication" in rules_of(result(row))
+    row["name"] = row["run_name"] = row["run_name"] + "/transport:nccl_ce/sm_target:116"
+    assert rules_of(result(row)) == []
+
+
+def test_an_axis_left_to_auto_has_the_value_that_it_chose() -> None:
+    rows = [
+        timed(f"Tp/RowParallel/chunks:{given}", ms, chunks=chosen)
+        for given, ms, chosen in (("4", 2.0, 4.0), ("auto", 1.0, 1.0))
+    ]
+    (one,) = find([result(*rows)])
+    assert (one.rule, one.action) == ("no chunks", "Do not cut the product.")
+    assert "whole instead of in 4 chunks" in one.sentence
+    assert "fused_all_gather_matmul" not in str(one.ways)
+
+
+def test_evidence_that_does_not_change_is_left_out() -> None:
+    rows = [
+        timed(PAIR, 2.0, comm_sms=24.0),
+        timed(f"{PAIR}/transport:sm_bulk", 1.0, comm_sms=24.0),
+    ]
+    (one,) = [each for each in find([result(*rows)]) if each.rule == "own kernels"]
+    assert "comm_ms 1.000 → 0.5000" in one.reason
+    assert "comm_sms" not in one.reason
 
 
 def test_a_measured_way_out_replaces_what_a_row_could_save_at_most() -> None:
@@ -389,7 +468,9 @@ def test_every_setting_has_a_way_and_tells_its_value() -> None:
     assert ways_of({"transport": "nccl"}) == []
     known = {key.partition(":")[0] for key in APPLY}
     assert {rule.axis for rule in CHANGES} - known == {"buffers", "conversion"}
-    assert {way.partition(":")[0] for rule in LIMITS for way in rule.ways} <= known
+    assert {one.way.partition(":")[0] for one in OPTIONS.values() if one.way} <= known
+    used = [name for rule in LIMITS for name in rule.options]
+    assert set(used) == OPTIONS.keys()
 
 
 def test_own_kernels_are_told_from_settings() -> None:
@@ -410,7 +491,7 @@ def test_the_page_has_the_tables() -> None:
 
 # PyTorch has these lines, but the example does not measure them: defaults, kernels of one's own,
 # pipelines, which training_peers.py measures, and the host's part of loading data.
-UNMEASURED = {"first:comp", "first:none", "virtual", "workers"}
+UNMEASURED = {"first:comp", "first:none", "chunks:1", "virtual", "workers"}
 # Names that stand beside the one that is measured.
 BESIDE = {
     "_low_contention_reduce_scatter",

@@ -8,7 +8,7 @@ which a faster one was measured has no finding of what it could save at most.
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -49,6 +49,7 @@ class Change:
     base: str = ".*"
     to: str = ".*"
     evidence: Sequence[str] = ()
+    when: str = ""  # a condition of the better row
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,27 @@ class Limit:
     families: str
     saves: tuple[str, str]  # a measure, and its counter
     sentence: str
-    action: str
+    options: Sequence[str]
     evidence: Sequence[str] = ()
-    ways: Sequence[str] = ()
     when: str = ""  # a condition
+    tuned: bool = False  # --tune chooses among the options
     backend: str = ""  # that the sentence is true of; "" for both
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the reader of a limit may try."""
+
+    text: str
+    way: str = ""
+    families: str = ""
+    where: Mapping[str, str] = field(default_factory=dict)  # axes, and what their values match
+
+    def helps(self, row: Row) -> bool:
+        """Tell whether a row may still do this."""
+        return re.match(self.families, row.name) is not None and all(
+            re.fullmatch(value, _value(row, axis)) for axis, value in self.where.items()
+        )
 
 
 Rule = Change | Limit
@@ -77,13 +94,10 @@ class Case:
     better: Row | None = None
 
 
-def _load() -> tuple[list[Change], list[Limit]]:
-    stored = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
-    limits = [Limit(**entry) for entry in stored["limit"]]
-    return [Change(**entry) for entry in stored["change"]], limits
-
-
-CHANGES, LIMITS = _load()
+_STORED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
+CHANGES = [Change(**entry) for entry in _STORED["change"]]
+LIMITS = [Limit(**entry) for entry in _STORED["limit"]]
+OPTIONS = {name: Option(**entry) for name, entry in _STORED["option"].items()}
 
 
 def find(results: Sequence[Result]) -> list[Finding]:
@@ -143,6 +157,7 @@ def _changes(
         if _value(a, rule.axis) != _value(b, rule.axis)
         and re.fullmatch(rule.base, _value(a, rule.axis))
         and re.fullmatch(rule.to, _value(b, rule.axis))
+        and _CONDITIONS[rule.when](b)
     ]
     for a, b in pairs:
         (a_low, a_high), (b_low, b_high) = (
@@ -156,7 +171,7 @@ def _changes(
 def _limits(rule: Limit, rows: Sequence[Row]) -> Iterator[Case]:
     measure, counter = rule.saves
     holds = _CONDITIONS[rule.when]
-    chosen = [row for row in rows if _concerns(rule, row) and holds(row)]
+    chosen = [row for row in rows if _concerns(rule, row) and holds(row) and _options(rule, row)]
     figures = [(row, row[counter]) for row in chosen if counter in row.counters]
     for row, figure in figures:
         interval = (figure.value,) * 2 if counter in _EXACT else figure.interval
@@ -174,7 +189,14 @@ def _concerns(rule: Rule, row: Row) -> bool:
 
 
 def _value(row: Row, axis: str) -> str:
-    return row.name.axis(axis) or ""
+    """Return the value of an axis, of `auto` the one chosen; "" is what names omit."""
+    value = row.name.axis(axis) or ""
+    return str(round(row.counters[axis])) if value == "auto" and axis in row.counters else value
+
+
+def _options(rule: Limit, row: Row) -> list[Option]:
+    """Return what the row does not do yet."""
+    return [OPTIONS[name] for name in rule.options if OPTIONS[name].helps(row)]
 
 
 # ---- what a row could save, as a share of T
@@ -226,6 +248,7 @@ _CONDITIONS: Mapping[str, Callable[[Row], bool]] = {
     "both run": lambda row: row.state is State.OK,
     "computation is longer": partial(_longer, "comp_ms"),
     "communication is longer": partial(_longer, "comm_ms"),
+    "cutting gains": lambda row: "speedup" in row.counters and row["speedup"].low > 1,
     "producers bound": lambda row: row.counters.get("bound_by_workers") == 1,
     "one rank is mostly the slowest": _mostly_one,
 }
@@ -248,17 +271,22 @@ def _told(case: Case, holds: int, of: int) -> Finding:
         sentence = rule.sentence.format_map(values)
         times = " instead of ".join(digits(one.time_ms) for one in (better, row))
         sentence += f": {times} ms, saves {saving}"
+        action = rule.action.format_map(values)
         value = _value(better, rule.axis) or _STANDING.get(rule.axis, "")
         ways = ways_of({rule.axis: value})
     else:
         assert isinstance(rule, Limit)
         word = "saves" if not saving.at_most else "a change saves"
         sentence = f"{rule.sentence.format_map(values)}; {word} {saving}"
-        ways = [way for key in rule.ways for way in ways_of(dict([key.partition(":")[::2]]))[:1]]
+        options = _options(rule, row)
+        action = _alternatives([one.text for one in options])
+        action += "; --tune finds which is best" if rule.tuned and len(options) > 1 else ""
+        keys = (one.way.partition(":")[::2] for one in options)
+        ways = [way for axis, value in keys for way in ways_of({axis: value})[:1]]
+        action += "."
     reasons += _evidence(rule, row, better)
     reasons += [f"holds for {holds} of {of} comparisons"] if better and of > 1 else []
     reasons += [f"holds for {holds} of {of} rows"] if not better and of > 1 else []
-    action = rule.action.format_map(values)
     return Finding(
         rule.name, sentence, "; ".join(reasons), _capital(action), saving, row.name, row.file, ways
     )
@@ -266,10 +294,11 @@ def _told(case: Case, holds: int, of: int) -> Finding:
 
 def _evidence(rule: Rule, row: Row, better: Row | None) -> Iterator[str]:
     for counter in rule.evidence:
-        both = [one[counter] for one in (row, better) if one and counter in one.counters]
-        if len(both) == (2 if better else 1):
+        rows = [row, better] if better else [row]
+        both = [digits(one[counter].value) for one in rows if counter in one.counters]
+        if len(both) == len(rows) == len(set(both)):  # what is the same explains nothing
             title = row.table.counters[counter].label if counter in row.table.counters else counter
-            yield f"{title} {' → '.join(digits(figure.value) for figure in both)}"
+            yield f"{title} {' → '.join(both)}"
 
 
 def described(row: Row) -> str:
@@ -288,6 +317,11 @@ def _spelled(axis: str, value: str) -> str:
     if axis.endswith("bytes") and value.isdecimal():
         return binary_size(int(value))
     return f"{axis} {value}" if axis in _SIZES else value
+
+
+def _alternatives(texts: Sequence[str]) -> str:
+    """Return `a`, `a, or b`, or `a, b, or c`."""
+    return ", or ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
 def _capital(text: str) -> str:
