@@ -80,7 +80,7 @@ constexpr auto kFramed = std::to_array<Rule>({
      "OMPI_MCA_$1: '$2' is no valid value"},
     // Ranks. A rank that only says that it aborts has told why.
     {Weight::kDeath, R"(process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+))",
-     "rank $1 on $2 was killed by signal $3"},
+     "rank $1 on $2 was killed by "},  // the name of $3
     {Weight::kHint, R"(due to process rank (\d+) with PID \d+ on node (\S+) exiting improperly)",
      "rank $1 on $2 exited before the run had ended"},
     {Weight::kHint,
@@ -129,11 +129,9 @@ std::optional<Message> Match(const std::array<Rule, Count>& rules, const std::st
   for (const Rule& rule : rules) {
     std::smatch match;
     if (!std::regex_search(text, match, std::regex(rule.pattern))) continue;
-    // A death is told with the signal's name.
-    if (rule.weight == Weight::kDeath)
-      return Message{rule.weight, fmt::format("rank {} on {} was killed by {}", match[1].str(),
-                                              match[2].str(), NameSignal(std::stoi(match[3])))};
-    return Message{rule.weight, match.format(std::string(rule.line))};
+    std::string line = match.format(std::string(rule.line));
+    if (rule.weight == Weight::kDeath) line += NameSignal(std::stoi(match[3]));
+    return Message{rule.weight, line};
   }
   return std::nullopt;
 }

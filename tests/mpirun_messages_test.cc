@@ -1,7 +1,9 @@
 // What OpenMPI 4.1 says, in its own words, and the line that ./bench makes of it.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <csignal>
+#include <utility>
 
 #include "launcher/messages.h"
 #include "launcher/mpirun_output.h"
@@ -155,6 +157,91 @@ TEST(MpirunMessages, NamesTheSettingThatIsWrong) {
       Cause(Framed("The specified mapping policy is not recognized:\n\n  Policy: nowhere\n\n"
                    "Please check for a typo or ensure that the option is a supported\none.\n")),
       "OpenMPI knows no mapping policy 'nowhere'; correct the OMPI_MCA_ variable that has it");
+}
+
+// The rest of the table: which of a message's words are in the line, and where.
+TEST(MpirunMessages, NamesWhatEachOfTheOthersIsAbout) {
+  struct Case {
+    const char* text;
+    const char* line;
+  };
+  for (const auto& [text, line] : std::to_array<Case>({
+           {"presence of an illegal character in the following node name:\n\n  node:  a_b\n\nNode "
+            "names must be composed of\n",
+            "--hostfile: 'a_b' is no host name; write lines such as 'node1 slots=8'"},
+           {"mpirun was unable to find the specified executable file, and therefore\ndid not "
+            "launch "
+            "the job.\n\nNode:       node2\nExecutable: /a/program\n",
+            "/a/program is missing on node2; every machine must see this folder under the same "
+            "path"},
+           {"mpirun could not change to the specified working directory:\n\nWorking Directory: "
+            "/a/folder\nNode: node2\nError: No such file or directory\n",
+            "the folder /a/folder is missing on node2; every machine must see it under the same "
+            "path"},
+           {"A call to mkdir was unable to create the desired directory:\n\n  Directory: /a/tmp\n  "
+            "Error:     No space left on device\n\nPlease check to ensure you have\n",
+            "OpenMPI cannot make its folder /a/tmp (No space left on device); set TMPDIR to a "
+            "folder that can be written"},
+           {"ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[1,0],0] on "
+            "node node1\n  Remote daemon: [[1,0],1] on node node2\n\nThis is usually due to\n",
+            "the connection to node2 was lost"},
+           {"An ORTE daemon has unexpectedly failed after launch and before\ncommunicating back to "
+            "mpirun.\n",
+            "not every machine could be reached: OpenMPI's daemon started there, and could not "
+            "call back; is a firewall in between?"},
+           {"WARNING: An invalid value was given for btl_tcp_if_include.  This\nvalue will be "
+            "ignored.\n\n  Local host: node1\n  Value:      eth77\n  Message:    Unknown\n",
+            "there is no network interface 'eth77' on some machine; correct "
+            "OMPI_MCA_btl_tcp_if_include"},
+           {"At least one pair of MPI processes are unable to reach each other for\nMPI "
+            "communications.\n\n  Process 1 ([[1,1],0]) is on host: node1\n  Process 2 ([[1,1],1]) "
+            "is on host: node2\n  BTLs attempted: self tcp\n\nYour MPI job is now going to abort\n",
+            "ranks on node1 and node2 cannot reach each other through 'self tcp'; correct "
+            "OMPI_MCA_btl"},
+           {"Failed to parse one of them\n",
+            "OpenMPI cannot read one of its settings; correct the OMPI_MCA_ variables"},
+           {"Open MPI was unable to parse the file\n",
+            "OpenMPI cannot read one of its settings; correct the OMPI_MCA_ variables"},
+       })) {
+    EXPECT_EQ(Cause(Framed(text) + kInternal), line);
+    EXPECT_EQ(Cause(Framed(text), 1, Told::kReason), line) << "whatever the ranks have said";
+  }
+  // Hints, which count only if nothing else is known.
+  for (const auto& [text, line] : std::to_array<Case>({
+           {"An invalid value was supplied for an enum variable.\n\n  Variable     : "
+            "btl_base_x\n  Value        : often\n  Valid values : 0: never\n",
+            "OMPI_MCA_btl_base_x: 'often' is no valid value"},
+           {"No network interfaces were found for out-of-band communications. We\n",
+            "OpenMPI found no network interface"},
+           {"It looks like orte_init failed for some reason; your parallel process is\n",
+            "MPI could not start"},
+           {"[[1,0],0] FORCE-TERMINATE AT (null):1 - error a.c(352)\n", "mpirun gave up"},
+       })) {
+    EXPECT_EQ(Cause(Framed(text)), line);
+    EXPECT_EQ(Cause(Framed(text), 1, Told::kReason), "") << line;
+    EXPECT_EQ(Cause(Framed(text) + Framed("No nodes are available for this job\n")),
+              "there is no machine to run on: the host file or the allocation has none");
+  }
+  EXPECT_EQ(Cause("[vm:1] [[1,0],0] ORTE_ERROR_LOG: Out of resource in file a.c at line 1\n"),
+            "MPI could not start (Out of resource)");
+  EXPECT_EQ(Cause("[vm:1] [[1,0],0] FORCE-TERMINATE AT Timeout:-5 - error a.c(352)\n"),
+            "mpirun gave up (Timeout)");
+}
+
+TEST(NameSignal, SaysWhatItUsuallyMeans) {
+  for (const auto& [signal, name] :
+       {std::pair{SIGKILL, "SIGKILL (out of memory, or kill -9)"},
+        {SIGXFSZ, "SIGXFSZ (a file grew beyond the limit of ulimit -f)"},
+        {SIGXCPU, "SIGXCPU (it took more time than ulimit -t allows)"},
+        {SIGSEGV, "SIGSEGV (a crash)"},
+        {SIGBUS, "SIGBUS (a crash)"},
+        {SIGABRT, "SIGABRT (a crash)"},
+        {SIGFPE, "SIGFPE (a crash)"},
+        {SIGILL, "SIGILL (a crash)"},
+        {SIGTERM, "SIGTERM"},
+        {SIGRTMIN + 1, "signal 35"},
+        {200, "signal 200"}})
+    EXPECT_EQ(NameSignal(signal), name);
 }
 
 // OpenMPI 4.1.4 loses its own message.
