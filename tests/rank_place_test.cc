@@ -24,7 +24,7 @@ struct LaunchCase {
 TEST(ByLauncher, ReadsTheVariablesOfEachLauncher) {
   const LaunchCase cases[] = {
       {"none", {}, {0, 1, false}},
-      {"mpirun", {{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "8"}}, {3, 8, false}},
+      {"mpirun", {{"OMPI_COMM_WORLD_RANK", "13"}, {"OMPI_COMM_WORLD_SIZE", "18"}}, {13, 18, false}},
       {"mpirun in an allocation's shell",
        {{"OMPI_COMM_WORLD_RANK", "0"},
         {"OMPI_COMM_WORLD_SIZE", "2"},

@@ -1,5 +1,5 @@
-// What ranks agree on, on one rank, on two and on three; and that a rank that does not come is
-// noticed.
+// What ranks agree on and send each other, on one rank, on two and on three; and that a rank that
+// does not come is noticed.
 #include "ranks/ranks.h"
 
 #include <gtest/gtest.h>
@@ -9,11 +9,13 @@
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <thread>
 
 #include "comm/communicator.h"
 #include "device/host/host_load.h"
+#include "ranks/notices.h"
 #include "test_ranks.h"
 #include "thrown.h"
 
@@ -21,15 +23,32 @@ namespace overlapbench {
 namespace {
 
 using std::chrono_literals::operator""ms;
+using Clock = std::chrono::steady_clock;
 
-// Communicators that exist beyond those of MPI, and the threads that MPI supports.
+// What MPI has been asked for, and how it is to behave.
 struct FakeMpi {
-  int communicators = 0;
+  int communicators = 0;  // that exist beyond its own
+  int returning = 0;      // communicators whose errors are returned, MPI_COMM_WORLD among them
   int most_threads = MPI_THREAD_MULTIPLE;
+  bool has_two_machines = false;  // rank 0, and all others
+  bool operations_end = true;
+  int probes = 0;
+  int tests_of_sent = 0;
+  std::optional<int> sent;  // what a test of them returns without a look; none is done then
 };
 FakeMpi& Mpi() {
   static FakeMpi mpi;
   return mpi;
+}
+
+// The clock of this rank's machine.
+struct FakeClock {
+  std::optional<Clock::time_point> stands_at;
+  Clock::duration ahead{};
+};
+FakeClock& OwnClock() {
+  static FakeClock clock;
+  return clock;
 }
 
 // The limit of this machine's CPU time, in cores.
@@ -53,7 +72,29 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
 }
 int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
   ++Mpi().communicators;
+  if (Mpi().has_two_machines)
+    return PMPI_Comm_split(comm, ByLauncher().rank == 0 ? 0 : 1, key, newcomm);
   return PMPI_Comm_split_type(comm, split_type, key, info, newcomm);
+}
+int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
+  if (handler == MPI_ERRORS_RETURN) ++Mpi().returning;
+  return PMPI_Comm_set_errhandler(comm, handler);
+}
+int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  if (Mpi().operations_end) return PMPI_Test(request, flag, status);
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  ++Mpi().tests_of_sent;
+  if (!Mpi().sent) return PMPI_Testall(count, requests, flag, statuses);
+  *flag = 0;
+  return *Mpi().sent;
+}
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+                MPI_Status* status) {
+  ++Mpi().probes;
+  return PMPI_Improbe(source, tag, comm, flag, message, status);
 }
 int MPI_Comm_free(MPI_Comm* comm) {
   --Mpi().communicators;
@@ -66,7 +107,10 @@ int MPI_Query_thread(int* provided) {
 }
 }
 
-// The linker puts these in the place of the suite's.
+// The linker puts these in the place of the suite's, and of the steady clock's.
+Clock::time_point RealNow() asm("__real__ZNSt6chrono3_V212steady_clock3nowEv");
+Clock::time_point FakeNow() asm("__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
+Clock::time_point FakeNow() { return OwnClock().stands_at.value_or(RealNow() + OwnClock().ahead); }
 std::optional<double> FakeQuota(const std::filesystem::path& root) asm(
     "__wrap__ZN12overlapbench9CoreQuotaERKNSt10filesystem7__cxx114pathE");
 std::optional<double> FakeQuota(const std::filesystem::path& /*root*/) { return Quota(); }
@@ -99,8 +143,10 @@ TEST_F(RanksTest, LeaveNoCommunicatorBehind) {
   const int before = Mpi().communicators;
   {
     Progress progress(rank(), size());
+    const int returning = Mpi().returning;
     Ranks others(kRanksPatience, progress);
     EXPECT_EQ(Mpi().communicators, before + 4) << "the ranks' own, and those of the traffic";
+    EXPECT_EQ(Mpi().returning, returning + 5) << "or an error would end the process";
     EXPECT_EQ(others.size(), size());
     others.Barrier("the test");
   }
@@ -340,6 +386,29 @@ TEST_F(RanksTest, AnOperationThatWasGivenUpDoesNotReachTheCallersMemory) {
   EXPECT_EQ(std::ranges::count(numbers, kOwn), 4);
 }
 
+// As after an error of the network.
+TEST_F(RanksTest, AnOperationThatDoesNotEndIsBlamedOnNoRankThatIsThere) {
+  Progress progress(rank(), size());
+  Ranks others(kRanksPatience, progress);
+  others.Barrier("the test");
+  others.set_timeout(2000ms);
+  Mpi().operations_end = false;
+  EXPECT_EQ(
+      Thrown<FatalError>([&] { others.Barrier("waiting for Godot"); }),
+      others.Prefix() +
+          "waiting for Godot: all ranks arrived, but the operation did not finish within 2 s");
+  others.set_timeout(50ms);
+  MPI_Request request = MPI_REQUEST_NULL;
+  EXPECT_EQ(Thrown<FatalError>([&] { others.Await(request, "waiting for one", nullptr); }),
+            others.Prefix() +
+                "waiting for one: the other ranks did not arrive within 0.05 s; one of them has "
+                "stopped or is doing something else");
+  EXPECT_TRUE(others.has_given_up());
+  Mpi().operations_end = true;
+  others.set_timeout(kRanksPatience);
+  others.Barrier("meeting again");
+}
+
 TEST_F(RanksTest, TheSameBenchmarkIsEnteredTogether) {
   EXPECT_NO_THROW(ranks().AgreeOnEntry("Comm/AllReduce", 10));
 }
@@ -483,6 +552,25 @@ TEST_F(RanksTest, RanksShareAClock) {
   EXPECT_LT(spread[0] + spread[1], 1000) << "ms between ranks of one machine";
 }
 
+// Each has the offset of the first rank of its machine.
+TEST_F(RanksTest, RanksOfTwoMachinesShareAClock) {
+  Mpi().has_two_machines = true;
+  if (rank() > 0) OwnClock().ahead = std::chrono::hours(1);
+  {
+    Progress progress(rank(), size());
+    Ranks others(kRanksPatience, progress);
+    EXPECT_EQ(others.local_rank(), rank() == 0 ? 0 : rank() - 1);
+    EXPECT_EQ(others.local_size(), rank() == 0 ? 1 : size() - 1);
+    others.Barrier("the test");
+    const double now_ms = others.CommonClockMs();
+    std::array spread = {now_ms, -now_ms};
+    others.Max(spread, "the test");
+    EXPECT_LT(spread[0] + spread[1], 5000) << "ms between ranks";
+  }
+  OwnClock().ahead = {};
+  Mpi().has_two_machines = false;
+}
+
 // As of machines whose clocks are an hour apart.
 TEST_F(RanksTest, ClockOffsetsBetweenMachinesAreMeasured) {
   constexpr double kHour_ms = 3.6e6;
@@ -511,6 +599,7 @@ TEST_F(RanksTest, AClockOffsetComesFromTheFastestExchange) {
     return NowMs();
   };
   EXPECT_NEAR(ClockOffsetMs(ranks(), MPI_COMM_WORLD, mostly_late_ms), 0, 20);
+  EXPECT_EQ(asked, rank() == 0 ? 20 * (size() - 1) : 0) << "twenty exchanges with each";
 }
 
 // A connection that a test can break.
@@ -536,6 +625,100 @@ TEST_F(RanksTest, EveryLinkIsAbortedAndChecked) {
   EXPECT_EQ(first.aborts, 1);
   EXPECT_EQ(second.aborts, 1);
   EXPECT_EQ(removed.aborts, 0);
+}
+
+// ---- Notices
+
+class NoticesTest : public RanksTest {
+ protected:
+  NoticesTest() { PMPI_Comm_dup(MPI_COMM_WORLD, &comm_); }
+  ~NoticesTest() override { PMPI_Comm_free(&comm_); }
+  // Calls `look` until `condition` is met, or for far longer than a message takes.
+  static bool Until(const std::function<bool()>& condition, const std::function<void()>& look) {
+    const auto deadline = Clock::now() + kRanksPatience;
+    for (; !condition(); std::this_thread::yield()) {
+      if (Clock::now() > deadline) return false;
+      look();
+    }
+    return true;
+  }
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+// The last rank sends, and the others receive.
+TEST_F(NoticesTest, AreKeptAsTheirKindSays) {
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
+  Notices notices(comm_);
+  const auto receive = [&] { notices.Receive(); };
+  const auto are_silent = [&](std::int64_t number) { return !notices.Silent(number).empty(); };
+  const auto next_part = [&] { TestRanks().Barrier("the next part"); };
+  std::vector<int> others;
+  for (int other = 0; other < size() - 1; ++other) others.push_back(other);
+  EXPECT_EQ(notices.failed_step(), -1);
+  if (is_last()) {
+    notices.Ask(3);
+    notices.SendFailure(8);
+    EXPECT_TRUE(Until([&] { return !are_silent(3); }, receive));
+    EXPECT_EQ(notices.Silent(4), others) << "another question";
+    next_part();
+    EXPECT_EQ(notices.Silent(Notices::kRollCall), others);
+    notices.Ask(Notices::kRollCall);
+    EXPECT_TRUE(Until([&] { return !are_silent(Notices::kRollCall); }, receive));
+    notices.SendFailure(5);
+    notices.SendEnding("the first reason");
+    next_part();
+    notices.SendEnding("another");
+    notices.SendFailure(9);
+    EXPECT_FALSE(notices.Receive()) << "its own end is no news";
+    EXPECT_EQ(notices.ending(), "");
+  } else {
+    EXPECT_TRUE(Until([&] { return notices.failed_step() == 8; }, receive));
+    notices.AnswerQuestions();
+    next_part();
+    EXPECT_TRUE(Until([&] { return notices.Receive(); }, [] {})) << "it answers the roll call";
+    EXPECT_EQ(notices.failed_step(), 8) << "the latest step";
+    next_part();
+    EXPECT_TRUE(Until([&] { return notices.failed_step() == 9; }, receive));
+    EXPECT_EQ(notices.ending(), "the first reason");
+  }
+  next_part();
+}
+
+// To no others, whose messages would be under way.
+TEST_F(NoticesTest, SendingWaitsForWhatIsUnderWayOnly) {
+  Notices notices(MPI_COMM_SELF);
+  const auto tests = [&](std::optional<int> sent) {
+    Mpi().sent = sent;
+    Mpi().tests_of_sent = 0;
+    notices.Ask(1);
+    Mpi().sent.reset();
+    return Mpi().tests_of_sent;
+  };
+  EXPECT_EQ(tests(std::nullopt), 1);
+  EXPECT_EQ(tests(std::nullopt), 2) << "the earlier one is forgotten";
+  EXPECT_EQ(tests(MPI_ERR_OTHER), 2) << "there is nobody to tell";
+  const auto start = Clock::now();
+  EXPECT_GT(tests(MPI_SUCCESS), 2) << "it is under way";
+  EXPECT_GE(Clock::now() - start, 100ms);
+  EXPECT_LT(Clock::now() - start, kRanksPatience);
+}
+
+TEST_F(NoticesTest, AreLookedForOnceInAMillisecond) {
+  Notices notices(MPI_COMM_SELF);
+  OwnClock().stands_at = Clock::now();
+  Mpi().probes = 0;
+  const auto probes = [&] {
+    notices.Receive();
+    return Mpi().probes;
+  };
+  EXPECT_EQ(probes(), 1);
+  EXPECT_EQ(probes(), 1);
+  *OwnClock().stands_at += std::chrono::microseconds(999);
+  EXPECT_EQ(probes(), 1);
+  *OwnClock().stands_at += std::chrono::microseconds(1);
+  EXPECT_EQ(probes(), 2);
+  OwnClock().stands_at.reset();
 }
 
 TEST(MpiCheck, NamesTheCallAndTheReason) {
