@@ -8,10 +8,14 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <string>
+#include <utility>
 
 #include "ranks/ranks.h"
+#include "ranks/signs.h"
 
 namespace overlapbench {
 namespace {
@@ -19,6 +23,34 @@ namespace {
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using testing::ExitedWithCode;
+
+// How many ranks MPI has, if it is not its own to say; and whether it has been started.
+int& RanksOfMpi() {
+  static int ranks = 0;
+  return ranks;
+}
+
+}  // namespace
+
+// MPI's interface for profilers: these take the place of its own functions.
+extern "C" {
+int MPI_Initialized(int* flag) {
+  if (RanksOfMpi() == 0) return PMPI_Initialized(flag);
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+int MPI_Comm_size(MPI_Comm comm, int* size) {
+  if (RanksOfMpi() == 0) return PMPI_Comm_size(comm, size);
+  *size = RanksOfMpi();
+  return MPI_SUCCESS;
+}
+int MPI_Abort(MPI_Comm /*comm*/, int status) {
+  std::cerr << "MPI aborts with " << status << "\n";
+  return MPI_SUCCESS;
+}
+}
+
+namespace {
 
 // A task that prints `text` and the reason when the process ends.
 Watchdog::Task Say(const std::string& text) {
@@ -270,6 +302,51 @@ TEST_F(WatchdogDeathTest, NobodyReportsASignalAfterTheEndOfMpi) {
         SleepForEver();
       },
       ExitedWithCode(128 + SIGTERM), "^$");
+}
+
+// MPI would only add lines of its own to the end of a single rank.
+TEST_F(WatchdogDeathTest, TheLauncherIsToldToEndTheOtherRanks) {
+  for (const auto& [ranks, said] :
+       {std::pair{2, "^kept .a reason.\nMPI aborts with 7\n$"}, {1, "^kept .a reason.\n$"}}) {
+    RanksOfMpi() = ranks;
+    EXPECT_EXIT(
+        {
+          Watchdog watchdog(progress_, 60s);
+          const auto keeping = watchdog.AtEnd(Say("kept"));
+          watchdog.End(7, "a reason", false);
+        },
+        ExitedWithCode(7), said)
+        << ranks;
+    RanksOfMpi() = 0;
+  }
+}
+
+// ./bench must know that the ranks have ended, and whether by a signal.
+TEST_F(WatchdogDeathTest, GivesItsSignWithTheLineOrAlone) {
+  setenv("OVERLAPBENCH_SIGNS", "1", 1);
+  const auto end = [&](int status, bool show) {
+    Watchdog watchdog(progress_, 60s);
+    watchdog.End(status, "a reason", show);
+  };
+  const std::string line = "^overlapbench: a reason\n";
+  EXPECT_EXIT(end(7, true), ExitedWithCode(7), line + kSigns[1] + "$");
+  EXPECT_EXIT(end(7, false), ExitedWithCode(7), "^" + std::string(kSigns[1]) + "$");
+  EXPECT_EXIT(end(143, true), ExitedWithCode(143), line + kSigns[2] + "$");
+  EXPECT_EXIT(end(143, false), ExitedWithCode(143), "^$") << "rank 0 gives it";
+  unsetenv("OVERLAPBENCH_SIGNS");
+}
+
+TEST(Accepts, IsOfADescriptorThatTakesMore) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  EXPECT_TRUE(Accepts(ends[1]));
+  EXPECT_FALSE(Accepts(ends[0])) << "it is for reading";
+  while (write(ends[1], "x", 1) == 1) {
+  }
+  EXPECT_FALSE(Accepts(ends[1])) << "it is full";
+  close(ends[0]);
+  close(ends[1]);
+  EXPECT_FALSE(Accepts(ends[1])) << "it is closed";
 }
 
 TEST_F(WatchdogDeathTest, TheLastRegisteredTaskRunsFirst) {
