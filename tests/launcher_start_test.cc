@@ -7,6 +7,7 @@
 #include "device/error.h"
 #include "launcher/host_file.h"
 #include "launcher/start.h"
+#include "thrown.h"
 
 namespace overlapbench {
 namespace {
@@ -64,13 +65,19 @@ TEST(PlanStart, FillsTheSlotsOfAHostFile) {
             "CUDA_DEVICE_MAX_CONNECTIONS=8");
   EXPECT_EQ(PlanStart(wish, {}, "login", none, 1).told,
             "a rank in each slot on the machines of hosts, backend host, connections:8");
-  EXPECT_EQ(PlanStart({Choice::kCuda, 1, "hosts", ""}, hosts, "login", none, 1).told,
-            "1 rank on node1 (2), node2 (3), backend cuda");
+  const Start one = PlanStart({Choice::kCuda, 1, "hosts", "0"}, hosts, "login", none, 1);
+  EXPECT_EQ(one.told, "1 rank on node1 (2), node2 (3), backend cuda, connections:0");
+  EXPECT_EQ(Joined(one.command),
+            "mpirun -n 1 --hostfile hosts --bind-to none -x OVERLAPBENCH_SIGNS")
+      << "as many connections as the driver likes";
   const auto most = ReadHosts("a slots=1000\nb slots=24\n", "hosts");
   EXPECT_EQ(PlanStart({Choice::kAuto, 0, "hosts", ""}, most, "login", none, 1).told,
             "1024 ranks on a (1000), b (24), backend auto");
   const auto many = ReadHosts("a slots=1000\nb slots=1000\n", "hosts");
-  EXPECT_THROW(PlanStart(wish, many, "login", none, 1), UsageError);
+  EXPECT_EQ(Thrown<UsageError>([&] { PlanStart(wish, many, "login", none, 1); }),
+            "--hostfile: hosts has 2000 slots; at most 1024 ranks can be started");
+  EXPECT_EQ(PlanStart({Choice::kAuto, 3, "hosts", ""}, many, "login", none, 1).told,
+            "3 ranks on a (1000), b (1000), backend auto");
 }
 
 TEST(AllocatedNodes, CountsTheMachinesOfEveryScheduler) {
@@ -89,18 +96,16 @@ TEST(AllocatedNodes, CountsTheMachinesOfEveryScheduler) {
   EXPECT_EQ(count({}), 1);
   EXPECT_EQ(count({{"SLURM_JOB_NUM_NODES", "1"}}), 1);
   EXPECT_EQ(count({{"SLURM_JOB_NUM_NODES", "4"}}), 4);
+  EXPECT_EQ(count({{"SLURM_NNODES", "5"}}), 5);
+  EXPECT_EQ(count({{"SLURM_NNODES", "5"}, {"SLURM_JOB_NUM_NODES", "4"}, {"PE_HOSTFILE", "ge"}}), 4);
+  EXPECT_EQ(count({{"SLURM_NNODES", "many"}}), 1);
   EXPECT_EQ(count({{"PBS_NODEFILE", "pbs"}}), 3);
   EXPECT_EQ(count({{"LSB_DJOB_HOSTFILE", "lsf"}}), 3);
   EXPECT_EQ(count({{"PE_HOSTFILE", "ge"}}), 2);
 }
 
 std::string Refusal(const std::string& text) {
-  try {
-    ReadHosts(text, "hosts");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return Thrown<UsageError>([&] { ReadHosts(text, "hosts"); });
 }
 
 TEST(ReadHosts, NamesTheMistakeAndItsLine) {
@@ -112,20 +117,27 @@ TEST(ReadHosts, NamesTheMistakeAndItsLine) {
   EXPECT_EQ(Refusal("a slots=2\nb slots=two\n"),
             "--hostfile: hosts, line 2: slots takes a whole number from 1 to 1024, got 'two'");
   for (const char* bad : {"0", "-1", "1025", "", "99999999999999999999"})
-    EXPECT_NE(Refusal(std::string("a slots=") + bad + "\n"), "") << bad;
-  EXPECT_EQ(
-      Refusal("a slots=2\na slots=2\n"),
-      "--hostfile: hosts, line 2: a is there twice; write one line for each machine, with all "
-      "its slots");
-  EXPECT_EQ(Refusal("a SLOTS=2\n"),
-            "--hostfile: hosts, line 1: 'SLOTS=2' is not understood; write slots=8");
-  EXPECT_EQ(Refusal("a:2\n"),
-            "--hostfile: hosts, line 1: 'a:2' is no host name; write 'node1 slots=8'");
+    EXPECT_EQ(Refusal(std::string("a slots=") + bad + "\n"),
+              std::string("--hostfile: hosts, line 1: slots takes a whole number from 1 to 1024, "
+                          "got '") +
+                  bad + "'");
+  for (const char* twice : {"a slots=2\na slots=2\n", "a slots=2\na\n", "a\na slots=2\n"})
+    EXPECT_EQ(Refusal(twice),
+              "--hostfile: hosts, line 2: a is there twice; write one line for each machine, with "
+              "all its slots");
+  for (const char* word : {"SLOTS=2", "Slot=2", "slots", "slot"})
+    EXPECT_EQ(
+        Refusal(std::string("a ") + word + "\n"),
+        std::string("--hostfile: hosts, line 1: '") + word + "' is not understood; write slots=8");
+  for (const char* name : {"a:2", "slots=2", "a,b"})
+    EXPECT_EQ(Refusal(std::string(name) + "\n"), std::string("--hostfile: hosts, line 1: '") +
+                                                     name +
+                                                     "' is no host name; write 'node1 slots=8'");
 }
 
 TEST(ReadHosts, AcceptsWhatMpirunDoes) {
   EXPECT_EQ(
-      NameHosts(ReadHosts("# two\nuser@a slots=2 max_slots=4 # fast\nb slots = 1\n\nc", "hosts")),
+      NameHosts(ReadHosts("# two\nuser@a slots=2 max_slots=4 # fast\nb slot = 1\n \t\nc", "hosts")),
       "user@a (2), b (1), c");
   EXPECT_EQ(CountSlots(ReadHosts("a slots=2\nb slots=1\n", "hosts")), 3);
   EXPECT_EQ(CountSlots(ReadHosts("a slots=2\nb\n", "hosts")), 0);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <pty.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -224,6 +225,34 @@ TEST_F(LaunchTest, StartsARankForEachGpu) {
   kill(hanging.id(), SIGINT);
   EXPECT_EQ(hanging.End(), 128 + SIGINT);
   EXPECT_NE(hanging.Err().find("starting 2 ranks on "), std::string::npos) << hanging.Err();
+  Driver() = {};
+}
+
+// What it says where it can open nothing more. The limit comes after what it has open.
+TEST_F(LaunchTest, DoesWithoutWhatItCannotOpen) {
+  Driver() = {3, std::chrono::milliseconds(0)};
+  const auto starts = [](const StartRequest& request) {
+    Child job([&] {
+      Signals signals;
+      const rlimit few = {3, 3};
+      setrlimit(RLIMIT_NOFILE, &few);
+      try {
+        return StartRanks("/a/program", request, ParseOptions({}), signals);
+      } catch (const Error& error) {
+        std::cerr << error.what();
+        return 1;
+      }
+    });
+    EXPECT_EQ(job.End(), 1);
+    return job.Err();
+  };
+  const std::string no_pipe = starts({});
+  EXPECT_NE(no_pipe.find("starting 2 ranks on "), std::string::npos) << no_pipe;
+  EXPECT_TRUE(no_pipe.ends_with(", backend host\ncannot make a pipe: Too many open files"))
+      << no_pipe;
+  StartRequest request;
+  request.hostfile = Write("hosts", "a slots=2\n");
+  EXPECT_EQ(starts(request), "--hostfile: cannot read " + request.hostfile);
   Driver() = {};
 }
 

@@ -295,6 +295,43 @@ TEST_F(SupervisorTest, ASignalIsPassedOnAndNamedUnlessTheRanksDo) {
   }
 }
 
+// How often a process has waited for something.
+long Waits(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  const std::string name = "voluntary_ctxt_switches:";
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(name)) return std::stol(line.substr(name.size()));
+  return -1;
+}
+
+// Each look takes time from the ranks. Otherwise it looks 20 times a second.
+TEST_F(SupervisorTest, LooksRarelyWhileTheRanksMeasure) {
+  struct Case {
+    std::string script;
+    bool is_calm;
+    int signal = 0;
+  };
+  const std::string lasts = "trap '' ALRM; echo up; " + kForEver;
+  std::vector<std::pair<Child, Case>> jobs;
+  for (const Case& one :
+       {Case{lasts, false}, Case{kStarted + lasts, true}, Case{kStarted + kEnded + lasts, false},
+        Case{kStarted + lasts, false, SIGTERM}})
+    jobs.emplace_back(Supervise(one.script), one);
+  std::vector<long> before;
+  for (const auto& [job, one] : jobs) {
+    EXPECT_TRUE(job.Writes("up"));
+    if (one.signal != 0) kill(job.id(), one.signal);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  for (const auto& [job, one] : jobs) before.push_back(Waits(job.id()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const auto& [job, one] = jobs[i];
+    const long waits = Waits(job.id()) - before[i];
+    EXPECT_EQ(waits <= 5, one.is_calm) << waits << ": " << one.script;
+  }
+}
+
 TEST_F(SupervisorTest, TheFirstOfSeveralSignalsCounts) {
   Child job = Supervise("trap 'echo told; exit 1' USR1; echo up; " + kForEver);
   EXPECT_TRUE(job.Writes("up"));
