@@ -154,7 +154,7 @@ int Main(const std::vector<std::string>& arguments, ProgramHooks& hooks) {
       if (place.rank == 0) PrintSchedules(line.options);
       return 0;
     } catch (const Error& error) {
-      return Refuse(error, kUsage, place.rank == 0);
+      return Refuse(error, kUsage, true);
     }
   }
   try {

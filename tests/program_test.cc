@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -19,18 +21,30 @@
 #include "child.h"
 #include "fixtures/build.h"
 #include "json.h"
+#include "ranks/ranks.h"
 
 namespace overlapbench {
 namespace {
 
 namespace fs = std::filesystem;
 
+}  // namespace
+
+// The linker puts it in the place of Ranks::AbortLinks: the host backend has no links.
+void SayingAbort(Ranks* ranks) asm("__wrap__ZN12overlapbench5Ranks10AbortLinksEv");
+void SayingAbort(Ranks* ranks) {
+  std::cerr << ranks->Prefix() + "aborts the links\n" << std::flush;
+}
+
+namespace {
+
 // Says what it gets.
 class SayingHooks : public ProgramHooks {
  public:
   bool Take(const std::string& argument) override {
     throws_ = throws_ || argument == "--throw";
-    return argument == "--mine" || argument == "--throw";
+    terminates_ = terminates_ || argument == "--terminate";
+    return argument == "--mine" || argument == "--throw" || argument == "--terminate";
   }
   void Begin(Progress& progress) override {
     std::cerr << "begins as rank " << progress.rank() << "\n";
@@ -40,17 +54,21 @@ class SayingHooks : public ProgramHooks {
     abort_links();
     std::cerr << "wraps\n";
     if (throws_) throw std::runtime_error("no such thing");
+    if (terminates_) kill(getpid(), SIGTERM);
+    while (terminates_) pause();
     return device;
   }
 
  private:
   bool throws_ = false;
+  bool terminates_ = false;
 };
 
 struct EndedProgram {
   int status = 0;
   std::string out;
   std::string err;
+  int aborts = 0;  // of links, of all ranks
 };
 
 // Runs the program with these arguments.
@@ -65,7 +83,7 @@ EndedProgram Ended(std::vector<std::string> arguments, Descriptor out = {}) {
       },
       std::move(out));
   const int status = child.End(std::chrono::seconds(60));
-  return {status, child.Out(), child.Err()};
+  return {status, child.Out(), child.Err(), 0};
 }
 
 // With variables of a launcher.
@@ -84,7 +102,7 @@ class RankOfTwo {
 };
 
 const std::string kBegins = "begins as rank 0\n";
-const std::string kWraps = kBegins + "wraps\n";
+const std::string kWraps = kBegins + "aborts the links\nwraps\n";
 
 TEST(Program, RefusesBadUsageBeforeMpiStarts) {
   for (const std::vector<std::string>& bad : std::vector<std::vector<std::string>>{
@@ -117,6 +135,29 @@ TEST(Program, AnswersWithoutMpi) {
   }
   const RankOfTwo root(0);
   EXPECT_EQ(Ended({"--version"}).out, version.out);
+}
+
+// None of them is started. A launcher's other ranks have nothing to say.
+TEST(Program, PlansForRanksThatAreNotHere) {
+  const std::vector<std::string> flags = {"--backend=host", "--plan_ranks=4",
+                                          "--benchmark_filter=^Comm/AllReduce"};
+  auto bad = flags;
+  bad.emplace_back("--plan_nodes=5");
+  const EndedProgram plan = Ended(flags);
+  EXPECT_EQ(std::pair(plan.status, plan.err), std::pair(0, std::string()));
+  const Json first = JsonReader::Read(plan.out).At("planned").items.at(0);
+  EXPECT_EQ(first.At("schedules").At("ranks").number, 4);
+  const EndedProgram refused = Ended(bad);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err,
+            "overlapbench: --plan_nodes: 5 nodes need as many ranks, and --plan_ranks is 4\n");
+  {
+    const RankOfTwo other(1);
+    const EndedProgram silent = Ended(flags);
+    EXPECT_EQ(std::pair(silent.status, silent.out + silent.err), std::pair(0, std::string()));
+  }
+  const RankOfTwo root(0);
+  EXPECT_EQ(Ended(flags).out, plan.out);
 }
 
 // MPI would end them, or each would believe that it is alone.
@@ -200,11 +241,25 @@ TEST(Program, MeasuresItsRows) {
   EXPECT_GE(plain_ms, 1);
   EXPECT_EQ(document.At("context").At("self_test").text, "left out");
   EXPECT_FALSE(document.At("workloads").items.empty());
+  EXPECT_FALSE(row.Has("schedules"));
   auto delayed = kDelay;
-  delayed.emplace_back("--inject_delay=Delay:4000");
+  delayed.insert(delayed.end(), {"--inject_delay=Delay:4000", "--predictable"});
   const EndedProgram later = Ended(delayed);
   EXPECT_EQ(later.status, 0) << later.err;
-  EXPECT_GE(JsonReader::Read(later.out).At("benchmarks").items.at(0).At("real_time").number, 5);
+  const Json delayed_row = JsonReader::Read(later.out).At("benchmarks").items.at(0);
+  EXPECT_GE(delayed_row.At("real_time").number, 5);
+  EXPECT_TRUE(delayed_row.Has("schedules"));
+}
+
+// The gate's negative control: rows whose times are known are delayed, too.
+TEST(Program, AFailedSelfTestIsAStatusOfItsOwn) {
+  auto delayed = kDelay;
+  std::erase(delayed, "--no-self-test");
+  delayed.emplace_back("--inject_delay=Delay:20000");
+  const EndedProgram program = Ended(delayed);
+  EXPECT_EQ(program.status, 3) << program.err;
+  const std::string told = JsonReader::Read(program.out).At("context").At("self_test").text;
+  EXPECT_TRUE(told.starts_with("failed: slowdown ")) << told;
 }
 
 TEST(Program, AResultThatIsNotTakenIsAnError) {
@@ -234,7 +289,7 @@ TEST(Program, GivesItsSigns) {
       Ended({"--backend=host", "--benchmark_list_tests", "--benchmark_filter=^Compute/Delay"}).err;
   EXPECT_EQ(list, kBegins +
                       "\x1e"
-                      "started\nwraps\n\x1e"
+                      "started\naborts the links\nwraps\n\x1e"
                       "ended\n");
   unsetenv("OVERLAPBENCH_SIGNS");
 }
@@ -260,10 +315,12 @@ EndedProgram EndedRanks(const std::vector<std::string>& first,
     words.push_back(nullptr);
     return execvp(words[0], words.data());
   });
-  EndedProgram program{child.End(std::chrono::seconds(60)), child.Out(), ""};
+  EndedProgram program{child.End(std::chrono::seconds(60)), child.Out(), "", 0};
   std::istringstream lines(child.Err());
-  for (std::string line; std::getline(lines, line);)
+  for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("overlapbench: ")) program.err += line.substr(14) + "\n";
+    if (line.ends_with("aborts the links")) ++program.aborts;
+  }
   return program;
 }
 
@@ -338,6 +395,15 @@ TEST(ProgramOnTwoRanks, AnErrorOfOneEndsBoth) {
   EXPECT_EQ(program.status, 1);
   EXPECT_TRUE(program.err.starts_with("no such thing [rank 1 of 2, ")) << program.err;
   EXPECT_EQ(std::ranges::count(program.err, '\n'), 1) << program.err;
+  EXPECT_GE(program.aborts, 3) << "once by each hook, and at the end";
+}
+
+// As when a launcher has lost a rank.
+TEST(ProgramOnTwoRanks, AfterSigtermTheRanksAreCalled) {
+  const EndedProgram program = EndedRanks({"--terminate"}, {});
+  const std::regex wanted(
+      "ended by SIGTERM at rank 0 of 2, .*; (all ranks|rank 1 did not) answer.*\n");
+  EXPECT_TRUE(std::regex_match(program.err, wanted)) << program.err;
 }
 
 // ---- As the launcher
