@@ -474,6 +474,40 @@ TEST(PeerPlan, TakesEachByteOfABroadcastFromTheRootOnce) {
   }
 }
 
+// The n-th moves of all ranks use the memory of different peers: every link is busy, and none
+// shared.
+TEST_P(PeerPlanTest, UsesEveryLinkOnceAtATime) {
+  const auto& [problem, direction] = GetParam();
+  if (problem.operation != Operation::kAllToAll || direction == Direction::kMail) return;
+  const auto plans = PlansOf(problem, direction);
+  const std::size_t moves = plans[0].at(0).size();
+  EXPECT_EQ(moves, problem.ranks - (problem.own_stays ? 1 : 0));
+  for (std::size_t n = 0; n < moves; ++n) {
+    std::set<int> peers;
+    for (const auto& plan : plans) {
+      const Move& move = plan[0].at(n);
+      peers.insert(direction == Direction::kLoad ? move.from[0].rank : move.to[0].rank);
+    }
+    EXPECT_EQ(std::ssize(peers), problem.ranks) << n;
+  }
+}
+
+// The plan writes to all the scratch memory that it asks for, and to nothing beyond.
+TEST_P(PeerPlanTest, NeedsTheScratchMemoryThatItUses) {
+  const auto& [problem, direction] = GetParam();
+  if (problem.ranks == 1) return;  // it sums nothing
+  long end = 0;
+  for (const auto& plan : PlansOf(problem, direction)) {
+    for (const auto& phase : plan) {
+      for (const Move& move : phase) {
+        for (const Place& to : move.to)
+          if (to.buffer == PeerBuffer::kScratch) end = std::max(end, to.first + move.count);
+      }
+    }
+  }
+  EXPECT_EQ(ScratchCount(problem, direction), end);
+}
+
 // They follow each other in whole words and cover every move. Those of a sum shrink.
 TEST(PeerPlan, CopiesInPiecesThatCoverEverything) {
   for (const int ranks : {2, 3, 4, 5, 6, 7, 8}) {
@@ -497,6 +531,53 @@ TEST(PeerPlan, CopiesInPiecesThatCoverEverything) {
       }
     }
   }
+}
+
+// Where the pieces of `segment_MiB` end, in MiB.
+std::vector<double> EndsOfPieces(Operation operation, int ranks, double segment_MiB) {
+  constexpr double kElementsOfMiB = 1 << 18;
+  const auto segment = static_cast<long>(segment_MiB * kElementsOfMiB);
+  const PeerProblem problem{operation, ranks, segment, false, 0, 1, false, 4};
+  std::vector<double> ends;
+  for (const Range& piece :
+       PiecesByCopy(problem, operation == Operation::kBroadcast ? ranks - 1 : 2))
+    ends.push_back(static_cast<double>(piece.end) / kElementsOfMiB);
+  return ends;
+}
+
+// Each piece is copied while the one before is summed, which takes `rest` of the time that its copy
+// took: (ranks + 1) / (ranks - 1) / 6. None is cut that takes less time than a meeting.
+TEST(PeerPlan, CopiesASumInPiecesAsLongAsTheSumBeforeEach) {
+  using Ends = std::vector<double>;
+  EXPECT_EQ(EndsOfPieces(Operation::kAllReduce, 2, 96), (Ends{48, 72, 84, 96}));
+  EXPECT_EQ(EndsOfPieces(Operation::kReduceScatter, 2, 24), (Ends{12, 24}));
+  EXPECT_EQ(EndsOfPieces(Operation::kAllReduce, 2, 23.5), (Ends{23.5}));
+  const Ends of_four = EndsOfPieces(Operation::kAllReduce, 4, 108);
+  ASSERT_EQ(of_four.size(), 3);
+  EXPECT_NEAR(of_four[0], 78, 1e-4);
+  EXPECT_NEAR(of_four[1], 78 + 30 * 13.0 / 18, 1e-4);
+  EXPECT_EQ(of_four[2], 108);
+}
+
+// As many pieces as make the starts of their copies take as long as the chain is longer for them.
+TEST(PeerPlan, PassesOnABroadcastInEqualPieces) {
+  const auto count = [](int ranks, double all_MiB) {
+    return EndsOfPieces(Operation::kBroadcast, ranks, all_MiB / ranks).size();
+  };
+  EXPECT_EQ(count(4, 1), 1);
+  EXPECT_EQ(count(4, 63.9), 7);
+  EXPECT_EQ(count(4, 64), 8);
+  EXPECT_EQ(count(8, 48), 12);
+  EXPECT_EQ(count(4, 4096 - 128), 62);
+  EXPECT_EQ(count(4, 4096), 64);
+  EXPECT_EQ(count(4, 8192), 64);
+  const auto ends = EndsOfPieces(Operation::kBroadcast, 4, 16);
+  for (std::size_t i = 0; i < ends.size(); ++i) EXPECT_EQ(ends[i], 8.0 * (i + 1));
+}
+
+TEST(PeerPlan, MailsUpToALimit) {
+  EXPECT_EQ(MostMailBytes(Operation::kAllReduce), 131072);
+  EXPECT_EQ(MostMailBytes(Operation::kBroadcast), 262144);
 }
 
 }  // namespace

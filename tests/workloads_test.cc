@@ -459,7 +459,12 @@ TEST_P(WorkloadsTest, ReportTheirCost) {
   const Cost softmax =
       CostOf("SoftmaxFused", {{"matrix_bytes", "1M"}, {"columns", "1024"}, {"precision", "fp32"}});
   EXPECT_EQ(softmax.moved_bytes, 2.0 * (1 << 20));
-  EXPECT_EQ(CostOf("HostToDevice", {{"bytes", "1M"}}).copied_bytes, 1 << 20);
+  for (const auto* copy : {"HostToDevice", "DeviceToHost"}) {
+    const Cost cost = CostOf(copy, {{"bytes", "1M"}});
+    EXPECT_EQ(cost.copied_bytes, 1 << 20) << copy;
+    EXPECT_EQ(cost.memory_bytes, 1 << 20) << copy;
+    EXPECT_EQ(cost.moved_bytes, 0) << copy;
+  }
   EXPECT_EQ(CostOf("DeviceCopy", {{"bytes", "1M"}}).moved_bytes, 2 << 20);
   EXPECT_EQ(CostOf("BatchCopy", {{"bytes", "1M"}, {"fragments", "16"}}).copied_bytes, 1 << 20);
   const Values staged = {{"parts", "3"}, {"part_elements", "1024"}, {"steps_added", "5"}};
@@ -483,17 +488,24 @@ TEST_P(WorkloadsTest, CollectivesNeedTheMemoryOfTheirBuffersAlone) {
   }
 }
 
-// nccl-tests, doc/PERFORMANCE.md.
+// nccl-tests, doc/PERFORMANCE.md. Memory is read and written by this rank and by its peers.
 TEST_P(WorkloadsTest, CollectivesCountBytesAsNcclTests) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "collectives need two ranks";
   const double others = (TestRanks().size() - 1.0) / TestRanks().size();
-  const std::map<std::string, double> bus_factors = {
-      {"AllToAll", others},      {"AllReduce", 2 * others}, {"AllGather", others},
-      {"ReduceScatter", others}, {"Broadcast", 1},          {"SendRecv", 1}};
-  for (const auto& [name, bus_factor] : bus_factors) {
-    const Cost cost = CostOf(name, {{"bytes", "49176"}});
-    EXPECT_EQ(cost.wire_bytes, 49176) << name;
-    EXPECT_DOUBLE_EQ(cost.bus_factor, bus_factor) << name;
+  struct {
+    const char* name;
+    double bus_factor;
+    double memory_factor;
+  } const cases[] = {{"AllToAll", others, 2},  {"AllReduce", 2 * others, 3},
+                     {"AllGather", others, 2}, {"ReduceScatter", others, 1},
+                     {"Broadcast", 1, 1},      {"SendRecv", 1, 2}};
+  for (const auto& [name, bus_factor, memory_factor] : cases) {
+    for (const auto& [place, buffers] : {std::pair("out", 2), std::pair("in", 1)}) {
+      const Cost cost = CostOf(name, {{"bytes", "49176"}, {"place", place}});
+      EXPECT_EQ(cost.wire_bytes, 49176) << name;
+      EXPECT_DOUBLE_EQ(cost.bus_factor, bus_factor) << name;
+      EXPECT_DOUBLE_EQ(cost.memory_bytes, memory_factor * 49176 * buffers / 2) << name << place;
+    }
   }
 }
 
