@@ -21,6 +21,7 @@
 #include "recording_device.h"
 #include "test_ranks.h"
 #include "watched_stream.h"
+#include "workload/data.h"
 
 namespace overlapbench {
 namespace {
@@ -218,6 +219,11 @@ class WorkloadsTest : public RanksOnEachBackend {
     TestRanks().Max(refused, "agreeing on a verdict");
     return refused[0] != 0;
   }
+  // Buffers hold what freed ones left.
+  void ClearBuffers() {
+    for (const auto& buffer : buffers_) Poison(stream(), buffer.data(), buffer.size());
+    Finish();
+  }
   using Bytes = std::vector<std::vector<std::byte>>;
   Bytes ReadBuffers() { return ReadBuffersThrough(stream()); }
   // The contents of its buffers while a gate holds its enqueued run.
@@ -305,6 +311,25 @@ TEST_P(WorkloadsTest, RefuseOneWrongElement) {
           << "it changed no buffer of this device";
     else
       EXPECT_TRUE(Refused(workload));
+  });
+}
+
+// Two inputs with the same values would hide one that is read in place of the other. Memory that is
+// filled with one byte is no input.
+TEST_P(WorkloadsTest, HaveInputsThatDiffer) {
+  ForEachWorkload([this](Workload& workload, const std::string& /*name*/) {
+    ClearBuffers();
+    Reset(workload);
+    std::map<std::vector<std::byte>, std::size_t> seen;
+    const Bytes all = ReadBuffers();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      constexpr std::size_t kBegin = 64;
+      if (all[i].size() < kBegin) continue;
+      const std::vector begin(all[i].begin(), all[i].begin() + kBegin);
+      const bool is_filled = std::ranges::count(begin, begin[0]) == std::ssize(begin);
+      const auto [other, is_new] = seen.try_emplace(begin, i);
+      EXPECT_TRUE(is_filled || is_new) << "buffers " << other->second << " and " << i;
+    }
   });
 }
 
