@@ -1,7 +1,5 @@
 // What Google Benchmark is told of a benchmark: the time of its samples, and a state that all ranks
 // agree on.
-#include "fixtures/timed_fixture.h"
-
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -17,88 +15,15 @@
 #include <thread>
 #include <vector>
 
-#include "device/activity.h"
 #include "device/host/host_stream.h"
-#include "fake_workload.h"
 #include "fixtures/series.h"
 #include "fixtures/statistics.h"
-#include "test_ranks.h"
-#include "tests/injection/faulty_device.h"
+#include "timed_rows.h"
 
 namespace overlapbench {
 namespace {
 
 using std::chrono_literals::operator""ms;
-
-class Rows : public benchmark::BenchmarkReporter {
- public:
-  explicit Rows(FinishedRows& finished) : finished_(finished) {}
-  bool ReportContext(const Context& /*context*/) override { return true; }
-  void ReportRuns(const std::vector<Run>& runs) override {
-    runs_.insert(runs_.end(), runs.begin(), runs.end());
-    for (Row& row : finished_.Take(runs)) rows_.push_back(std::move(row));
-  }
-  [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
-  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
-
- private:
-  FinishedRows& finished_;
-  std::vector<Run> runs_;
-  std::vector<Row> rows_;
-};
-
-// A watch whose end fails.
-class LosingWatch : public ActivityWatch {
- public:
-  explicit LosingWatch(std::unique_ptr<ActivityWatch> watch) : watch_(std::move(watch)) {}
-  void Mark(std::uint64_t mark) override { watch_->Mark(mark); }
-  Activities Stop() override { throw Error("the records are lost"); }
-
- private:
-  std::unique_ptr<ActivityWatch> watch_;
-};
-
-// Saw throttled clocks.
-class HotWatch : public ThrottleWatch {
- public:
-  explicit HotWatch(bool& is_hot) : is_hot_(is_hot) { is_hot_ = true; }
-  ~HotWatch() override { is_hot_ = false; }
-  [[nodiscard]] std::string Reason() override { return "hot"; }
-
- private:
-  bool& is_hot_;
-};
-
-// A device with the processes, times, peaks and faults that a test sets.
-class SharedDevice : public FaultyDevice {
- public:
-  using FaultyDevice::FaultyDevice;
-  [[nodiscard]] Backend backend() const override { return shown; }
-  [[nodiscard]] const DeviceInfo& info() const override { return known; }
-  [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
-    return elapsed_ms ? elapsed_ms() : FaultyDevice::ElapsedMs(from, to);
-  }
-  [[nodiscard]] DeviceUse Use() const override { return use; }
-  std::unique_ptr<ThrottleWatch> Throttling() override {
-    if (hot_groups == 0) return FaultyDevice::Throttling();
-    --hot_groups;
-    return std::make_unique<HotWatch>(is_hot);
-  }
-  std::shared_ptr<EnergyCounter> Energy() override { return energy; }
-  std::unique_ptr<ActivityWatch> Activities() override {
-    auto watch = FaultyDevice::Activities();
-    return loses_records ? std::make_unique<LosingWatch>(std::move(watch)) : std::move(watch);
-  }
-
-  DeviceUse use;
-  std::shared_ptr<EnergyCounter> energy;
-  Backend shown = Backend::kHost;
-  DeviceInfo known = FaultyDevice::info();
-  std::function<double()> elapsed_ms;
-  bool loses_records = false;
-  int hot_groups = 0;  // how many more are throttled
-  bool is_hot = false;
-};
 
 // One joule for every reading.
 class ReadingCounter : public EnergyCounter {
@@ -113,58 +38,6 @@ class ReadingCounter : public EnergyCounter {
 
  private:
   double readings_ = 0;
-};
-
-class TimedFixtureTest : public testing::Test {
- protected:
-  TimedFixtureTest() {
-    options_.budget = 1ms;
-    row_.name = "Race/Horse";
-    row_.settings = row_.settings.With("cache", "warm").With("cadence", "isolated");
-    row_.runs = [this](const Settings&) {
-      return std::vector{SoloRun(FakeWork("horse", WorkClass::kCompute, horse_), false)};
-    };
-    row_.report = [](const Measurement&, Counters&) { return Remark(); };
-    Register(suite_, row_);
-  }
-  void TearDown() override { benchmark::ClearRegisteredBenchmarks(); }
-
-  Row Measure() {
-    Rows rows(suite_.finished);
-    benchmark::RunSpecifiedBenchmarks(&rows, ".");
-    return rows.rows().back();
-  }
-  // Makes the row choose among horses "0", "1" .... Each one's run may have the plain form before
-  // it.
-  void RaceOf(const std::vector<Behaviour*>& horses, Behaviour* plain = nullptr) {
-    for (std::size_t i = 0; i < horses.size(); ++i)
-      row_.candidates.push_back(row_.settings.With("horse", std::to_string(i)));
-    row_.runs = [horses, plain](const Settings& settings) {
-      const auto run = [](const std::string& name, Behaviour& does) {
-        return SoloRun(FakeWork(name, WorkClass::kCompute, does), false);
-      };
-      std::vector<overlapbench::Run> runs;
-      if (plain != nullptr) runs.push_back(run("plain", *plain));
-      const std::string& horse = settings.Text("horse");
-      runs.push_back(run(horse, *horses.at(std::stoul(horse))));
-      return runs;
-    };
-  }
-  // What a horse does whose samples take a time that is known.
-  std::function<void(Stream&)> Takes(const std::function<double()>& time_ms) {
-    return
-        [this, time_ms](Stream&) { device_.elapsed_ms = [now_ms = time_ms()] { return now_ms; }; };
-  }
-  std::function<void(Stream&)> Takes(double time_ms) {
-    return Takes([time_ms] { return time_ms; });
-  }
-  static bool OnLastRank() { return TestRanks().rank() == TestRanks().size() - 1; }
-
-  Behaviour horse_;
-  overlapbench::Benchmark row_;
-  SharedDevice device_{OpenHostDevice(1)};
-  Options options_;
-  Suite suite_{{device_, TestRanks()}, options_};
 };
 
 TEST_F(TimedFixtureTest, AnIneffectiveKnobOnOneRankIsAFaultOnAll) {
@@ -306,8 +179,7 @@ TEST_F(TimedFixtureTest, AWideIntervalMakesARowNoisy) {
 
 TEST_F(TimedFixtureTest, ANoisyRowKeepsWhatWasFound) {
   row_.report = [](const Measurement&, Counters&) { return Remark::Finding("the horse limps"); };
-  benchmark::ClearRegisteredBenchmarks();
-  Register(suite_, row_);
+  RegisterAnew();
   device_.elapsed_ms = OneOrEight();
   const Row row = Measure();
   EXPECT_EQ(row.state, RowState::kNoisy);
@@ -324,120 +196,6 @@ TEST_F(TimedFixtureTest, ALongRowTakesFiveSamplesWhateverTheBudget) {
   options_.budget = 300ms;
   options_.precision = 0;
   EXPECT_LE(Measure().Counter("samples"), 10) << "as many as fit, or ten";
-}
-
-// Of three horses the second is the fastest.
-TEST_F(TimedFixtureTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
-  Behaviour slow;
-  slow.enqueue = Takes(40);
-  horse_.enqueue = Takes(1);
-  RaceOf({&slow, &horse_, &slow});
-  std::string chosen;
-  row_.report = [&](const Measurement& measurement, Counters&) {
-    chosen = measurement.settings().Text("horse");
-    return Remark();
-  };
-  benchmark::ClearRegisteredBenchmarks();
-  Register(suite_, row_);
-  const Row row = Measure();
-  EXPECT_EQ(chosen, "1");
-  EXPECT_EQ(suite_.session->runs().back().name, "1");
-  EXPECT_EQ(row.time_ms.value, 1);
-  EXPECT_EQ(row.name, "Race/Horse");
-}
-
-// The second horse wins the contest, and is slow in its row, where the plain form runs before it.
-TEST_F(TimedFixtureTest, AChoiceSlowerThanThePlainFormIsReplacedByIt) {
-  bool is_tired = false;
-  Behaviour plain;
-  plain.enqueue = Takes([&] { return is_tired = true, 4; });
-  Behaviour first;
-  first.enqueue = Takes(4);
-  Behaviour second;
-  second.enqueue = Takes([&] { return is_tired ? 40 : 1; });
-  RaceOf({&first, &second}, &plain);
-  std::string chosen;
-  row_.report = [&](const Measurement& measurement, Counters&) {
-    chosen = measurement.settings().Text("horse");
-    return Remark();
-  };
-  options_.budget = 3600'000ms;
-  int freed = 0;
-  suite_.note_resources = [&](const std::string& name, std::size_t /*groups*/) {
-    if (name.empty()) ++freed;
-  };
-  const auto choice = [&] {
-    freed = 0;
-    is_tired = false;
-    benchmark::ClearRegisteredBenchmarks();
-    Register(suite_, row_);
-    suite_.session.reset();
-    const double samples = Measure().Counter("samples");
-    EXPECT_TRUE(options_.iterations_by_google_benchmark || samples == 10) << samples;
-    return chosen;
-  };
-  EXPECT_EQ(choice(), "1") << "nothing that it must not lose to";
-  EXPECT_EQ(freed, 2) << "before and after the contest";
-  row_.plain_run = "plain";
-  EXPECT_EQ(choice(), "0");
-  EXPECT_EQ(freed, 3);
-  if (TestRanks().size() > 1) return;  // Google Benchmark takes half a second
-  options_.iterations_by_google_benchmark = true;
-  EXPECT_EQ(choice(), "0");
-  EXPECT_EQ(freed, 3);
-}
-
-// Google Benchmark may ask for one sample: it decides nothing.
-TEST_F(TimedFixtureTest, OneSampleDoesNotDropTheWinner) {
-  options_.iterations_by_google_benchmark = true;
-  std::array flags = {std::string("test"), std::string("--benchmark_min_time=0.05")};
-  std::array arguments = {flags[0].data(), flags[1].data()};
-  auto count = static_cast<int>(arguments.size());
-  benchmark::Initialize(&count, arguments.data());
-  bool is_tired = false;
-  Behaviour first;
-  first.enqueue = Takes(4);
-  Behaviour second;  // in its row, as fast as the plain form on average
-  second.enqueue = Takes([&, count = 0]() mutable {
-    if (!is_tired) return 1;
-    return ++count % 2 == 0 ? 2 : 6;
-  });
-  Behaviour steady;
-  steady.enqueue = Takes([&] { return is_tired = true, 4; });
-  RaceOf({&first, &second}, &steady);
-  row_.plain_run = "plain";
-  std::string chosen;
-  row_.report = [&](const Measurement& measurement, Counters&) {
-    chosen = measurement.settings().Text("horse");
-    return Remark();
-  };
-  for (int i = 0; i < 3; ++i) {
-    is_tired = false;
-    benchmark::ClearRegisteredBenchmarks();
-    Register(suite_, row_);
-    suite_.session.reset();
-    Measure();
-    EXPECT_EQ(chosen, "1");
-  }
-}
-
-// The memory of both would not suffice, that of each does.
-TEST_F(TimedFixtureTest, CandidatesThatDoNotFitTogetherRaceOneByOne) {
-  const std::size_t most =
-      device_.memory(MemoryKind::kPinned).free_bytes / TestRanks().local_size();
-  Behaviour slow;
-  slow.enqueue = Takes(20);
-  horse_.enqueue = Takes(1);
-  Behaviour too_large;
-  slow.footprint.device_bytes = horse_.footprint.device_bytes = most / 5 * 3;
-  too_large.footprint.device_bytes = 2 * most;
-  RaceOf({&slow, &too_large, &horse_});
-  benchmark::ClearRegisteredBenchmarks();
-  Register(suite_, row_);
-  const Row row = Measure();
-  EXPECT_LT(row.state, RowState::kInvalid) << row.reason;
-  ASSERT_NE(suite_.session, nullptr);
-  EXPECT_EQ(suite_.session->runs().back().name, "2");
 }
 
 TEST_F(TimedFixtureTest, AnErrorIsCountedAndEndsItsSession) {
@@ -462,8 +220,7 @@ TEST_F(TimedFixtureTest, ACounterThatIsNoNumberIsNotReported) {
     counters["legs"] = 4;
     return Remark();
   };
-  benchmark::ClearRegisteredBenchmarks();
-  Register(suite_, row_);
+  RegisterAnew();
   const Row row = Measure();
   EXPECT_FALSE(row.counters.contains("furlongs"));
   EXPECT_FALSE(row.counters.contains("hands"));
@@ -485,8 +242,7 @@ TEST_F(TimedFixtureTest, ARowsFiguresFollowFromItsSamples) {
                        SoloRun(FakeWork("horse", WorkClass::kComm, horse_), false)};
   };
   horse_.sms = 24;
-  benchmark::ClearRegisteredBenchmarks();
-  Register(suite_, row_);
+  RegisterAnew();
   device_.elapsed_ms = Scattered();
   std::vector<std::string> lines;
   suite_.write_samples = [&](const std::string& text) {
@@ -574,8 +330,7 @@ TEST_F(TimedFixtureTest, ARowNamesItsSlowestRank) {
     return std::vector{SoloRun(FakeWork("pony", WorkClass::kComm, pony), false),
                        SoloRun(FakeWork("horse", WorkClass::kCompute, horse_), false)};
   };
-  benchmark::ClearRegisteredBenchmarks();
-  Register(suite_, row_);
+  RegisterAnew();
   device_.elapsed_ms = [time_ms = 4.0 + TestRanks().rank()] { return time_ms; };
   std::string lines;
   suite_.write_rank_times = [&](const std::string& text) { lines += text; };
