@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,15 @@ TEST_F(OptionsTest, HaveDefaults) {
   EXPECT_TRUE(options.out.empty());
   EXPECT_TRUE(options.google_benchmark_flags.empty());
   EXPECT_FALSE(options.iterations_by_google_benchmark);
+  EXPECT_EQ(options.warmup.count(), 0);
+  EXPECT_EQ(options.trace_samples, 3);
+  EXPECT_EQ(options.repetitions, 1);
+  EXPECT_EQ(options.host_cores, 0);
+  EXPECT_EQ(options.plan_ranks, 0);
+  EXPECT_EQ(options.plan_hosts, 1);
+  EXPECT_EQ(options.energy, EnergyOf::kNothing);
+  EXPECT_EQ(options.precision, std::nullopt);
+  EXPECT_TRUE(options.self_test);
 }
 
 TEST_F(OptionsTest, AreReadWithEqualsSignOrSpace) {
@@ -223,10 +233,65 @@ TEST_F(OptionsTest, SecondsAreAboveZeroWithOrWithoutTheirUnit) {
 }
 
 TEST_F(OptionsTest, NumbersReachTheirBounds) {
-  EXPECT_EQ(ParseOptions({"--budget_ms=1"}).budget.count(), 1);
-  EXPECT_EQ(ParseOptions({"--budget_ms=3600000"}).budget.count(), 3'600'000);
-  for (const char* flag : {"--budget_ms=3600001", "--budget_ms=", "--host_cores=4097"})
-    EXPECT_NE(Refusal({flag}), "") << flag;
+  struct {
+    const char* flag;
+    long least;
+    long most;
+    long (*read)(const Options&);
+  } const numbers[] = {
+      {"--budget_ms", 1, 3'600'000, [](const Options& o) -> long { return o.budget.count(); }},
+      {"--warmup_ms", 0, 3'600'000, [](const Options& o) -> long { return o.warmup.count(); }},
+      {"--timeout_s", 1, 86'400, [](const Options& o) -> long { return o.timeout.count() / 1000; }},
+      {"--columns", 0, 10'000, [](const Options& o) -> long { return o.columns.value_or(-1); }},
+      {"--host_cores", 1, 4096, [](const Options& o) -> long { return o.host_cores; }},
+      {"--trace_samples", 1, 1000, [](const Options& o) -> long { return o.trace_samples; }},
+      {"--plan_ranks", 1, 1024, [](const Options& o) -> long { return o.plan_ranks; }},
+      {"--plan_nodes", 1, 1024, [](const Options& o) -> long { return o.plan_hosts; }},
+      {"--benchmark_repetitions", 1, 1'000'000,
+       [](const Options& o) -> long { return o.repetitions; }}};
+  for (const auto& [flag, least, most, read] : numbers) {
+    const auto with = [flag = std::string(flag)](long value) {
+      return std::vector{flag + "=" + std::to_string(value)};
+    };
+    EXPECT_EQ(read(ParseOptions(with(least))), least) << flag;
+    EXPECT_EQ(read(ParseOptions(with(most))), most) << flag;
+    EXPECT_NE(Refusal(with(least - 1)), "") << flag;
+    EXPECT_NE(Refusal(with(most + 1)), "") << flag;
+    EXPECT_NE(Refusal({std::string(flag) + "="}), "") << flag;
+  }
+  for (const char* flag : {"--v=0", "--v=9"}) EXPECT_NO_THROW(ParseOptions({flag}));
+  for (const char* flag : {"--v=-1", "--v=10"}) EXPECT_NE(Refusal({flag}), "");
+}
+
+TEST_F(OptionsTest, EveryFlagSetsWhatItSays) {
+  const std::map<std::string, std::string Options::*> texts = {
+      {"--samples_out", &Options::samples_out},     {"--rank_times_out", &Options::rank_times_out},
+      {"--resources_out", &Options::resources_out}, {"--trace_out", &Options::trace_out},
+      {"--benchmark_out", &Options::out},           {"--benchmark_filter", &Options::filter},
+      {"--inject_delay", &Options::inject_delay}};
+  const std::map<std::string, bool Options::*> switches = {
+      {"--list_axes", &Options::list_axes},
+      {"--dry_run", &Options::dry_run},
+      {"--predictable", &Options::predictable},
+      {"--share_gpu", &Options::share_gpu},
+      {"--gate", &Options::gate},
+      {"--benchmark_list_tests", &Options::list_tests}};
+  for (const auto& [flag, member] : texts) {
+    const Options options = ParseOptions({flag + "=Text"});
+    for (const auto& [other, one] : texts)
+      EXPECT_EQ(options.*one, other == flag ? "Text" : Options().*one) << flag << " " << other;
+  }
+  for (const auto& [flag, member] : switches) {
+    const bool usual = flag == "--gate";
+    EXPECT_EQ(ParseOptions({}).*member, usual) << flag;
+    for (const bool given : {true, false})
+      EXPECT_EQ(ParseOptions({flag + (given ? "=on" : "=off")}).*member, given) << flag;
+  }
+  for (const auto& [text, of] : std::map<std::string, EnergyOf>{
+           {"on", EnergyOf::kAllRuns}, {"off", EnergyOf::kNothing}, {"own", EnergyOf::kOwnRun}})
+    EXPECT_EQ(ParseOptions({"--energy=" + text}).energy, of) << text;
+  EXPECT_EQ(ParseOptions({"--energy"}).energy, EnergyOf::kAllRuns);
+  EXPECT_EQ(Refusal({"--energy=all"}), "--energy takes on, off or own, got 'all'");
 }
 
 TEST_F(OptionsTest, PairsHaveTwoOrThreeSides) {
@@ -331,8 +396,12 @@ TEST_F(OptionsTest, SharedFlagsAreKnownHoweverTheyWereGiven) {
 TEST_F(OptionsTest, FlagsOfRank0AloneAreNotShared) {
   setenv("BENCHMARK_OUT", "env.json", 1);
   EXPECT_EQ(
-      ParseOptions({"--benchmark_out=a.json", "--samples_out=b.csv", "--columns=80"}).shared_flags,
+      ParseOptions({"--benchmark_out=a.json", "--benchmark_out_format=json", "--samples_out=b.csv",
+                    "--benchmark_color=true", "--benchmark_counters_tabular", "--columns=80"})
+          .shared_flags,
       "");
+  EXPECT_EQ(ParseOptions({"--resources_out=c.csv"}).shared_flags, "--resources_out=c.csv")
+      << "all ranks take part in it";
 }
 
 TEST_F(OptionsTest, HelpTakesATopic) {
