@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <sstream>
 #include <string>
@@ -78,6 +79,31 @@ TEST(Help, NamesEveryFamilyAndCounter) {
   EXPECT_NE(json.find("\"knee_sms\""), std::string::npos);
 }
 
+// dev/update_counters.py keeps it as the tools' table.
+TEST(Help, ListsEveryCounterAndFamilyAsTheToolsKnowThem) {
+  std::ifstream known(COUNTERS);
+  const std::string json = AnswerTo(Question::kCountersAsJson);
+  int found = 0;
+  for (std::string line; std::getline(known, line) && line != "\"workloads\": [";) {
+    if (!line.starts_with("{\"name\": ")) continue;
+    if (line.ends_with(',')) line.pop_back();
+    EXPECT_NE(json.find("    " + line), std::string::npos) << "changed: " << line;
+    ++found;
+  }
+  EXPECT_GT(found, 150);
+}
+
+TEST(Help, ListsThePatternsOfTimelines) {
+  const std::string json = AnswerTo(Question::kCountersAsJson);
+  for (const std::string pattern :
+       {"\"many short kernels\", \"limit\": 0.01, \"least_pct\": 10",
+        "\"gaps from late launches\", \"limit\": 0.50, \"least_pct\": 5",
+        "\"copies and kernels in turn, on different streams\", \"limit\": 0.10, \"least_pct\": 5",
+        "\"a starving device\", \"limit\": 0.50, \"least_pct\": 5"})
+    EXPECT_NE(json.find("    {\"name\": " + pattern + ", \"advice\": "), std::string::npos)
+        << pattern;
+}
+
 // Of workloads, of scenarios and of samples, with what each of them says.
 TEST(Help, NamesEveryAxisOnce) {
   const std::vector<std::string> lines = LinesOf(HelpOn("axes"));
@@ -135,6 +161,36 @@ TEST(DryRun, EstimatesHowLongMeasuringTakes) {
   EXPECT_EQ(DryRun(1, 600, 2, true),
             "Row0\n1 benchmarks, 2 repetitions each; --benchmark_min_time sets how long each is "
             "measured\n");
+}
+
+// Five rounds of half a second and three ticks, of each run that has a role.
+TEST(DryRun, AddsTheTimeOfEnergy) {
+  const auto time = [](const std::vector<std::string>& runs, EnergyOf of, long repetitions = 1) {
+    Options options;
+    options.energy = of;
+    options.repetitions = repetitions;
+    Benchmark row;
+    row.name = "Row";
+    row.runs = [&](const Settings&) {
+      std::vector<overlapbench::Run> made;  // not GoogleTest's
+      for (const std::string& run : runs) made.push_back({.name = run});
+      return made;
+    };
+    const std::vector<Benchmark> chosen = {row, row};
+    const std::string text = Printed([&] { PrintDryRun(options, chosen); });
+    const std::string from = text.substr(text.find(", plus ") + 7);
+    return from.substr(0, from.find("setup"));
+  };
+  EXPECT_EQ(time({"comp", "comm", "overlap"}, EnergyOf::kNothing), "");
+  EXPECT_EQ(time({"comp", "comm", "overlap"}, EnergyOf::kOwnRun), "8 s of --energy, ");
+  EXPECT_EQ(time({"comp", "comm", "overlap"}, EnergyOf::kOwnRun, 2), "16 s of --energy, ");
+  EXPECT_EQ(time({"comp", "comm", "overlap"}, EnergyOf::kAllRuns), "24 s of --energy, ");
+  EXPECT_EQ(time({"comp", "comm", "second", "overlap"}, EnergyOf::kAllRuns), "32 s of --energy, ");
+  EXPECT_EQ(time({"make", "computation", "communication", "chunks", "sequential", "pattern"},
+                 EnergyOf::kAllRuns),
+            "32 s of --energy, ");
+  EXPECT_EQ(time({"plain", "graph"}, EnergyOf::kAllRuns), "16 s of --energy, ");
+  EXPECT_EQ(time({"comp"}, EnergyOf::kAllRuns), "8 s of --energy, ") << "it is the row's own";
 }
 
 TEST(Axes, AreListedWithTheirWorkloadsAndTheOthersOnce) {
