@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fixtures/contest.h"
 #include "timed_rows.h"
 
 namespace overlapbench {
@@ -51,6 +52,21 @@ TEST_F(CandidatesTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
   EXPECT_EQ(suite_.session->runs().back().name, "1");
   EXPECT_EQ(row.time_ms.value, 1);
   EXPECT_EQ(row.name, "Race/Horse");
+}
+
+// One has samples of 1, 2, 3 ... ms, and the other of ten times as much.
+TEST_F(CandidatesTest, AContestComparesTheMediansOfFifteenSamples) {
+  double time_ms = 0;
+  double other_ms = 0;
+  Behaviour first;
+  first.enqueue = Takes([&] { return ++time_ms; });
+  Behaviour second;
+  second.enqueue = Takes([&] { return other_ms += 10; });
+  RaceOf({&first, &second});
+  Session contest(suite_.machine, ContestOf(row_));
+  contest.SetUp(false);
+  time_ms = other_ms = 0;
+  EXPECT_EQ(Medians_ms(contest), (std::vector<double>{8, 80}));
 }
 
 // The second horse wins the contest, and is slow in its row, where the plain form runs before it.

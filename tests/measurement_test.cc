@@ -422,6 +422,64 @@ TEST(WithSoloRuns, AddsARunOfEachEngineOnWhichWorksOrLanesTakeTurns) {
   EXPECT_EQ(steps[1].options.part.index, 1);
 }
 
+// A row of `computations` and as many communications on a lane each.
+Benchmark Predictable(int computations, const std::string& owned = "") {
+  static const Behaviour kNothing;
+  return {.name = "Family/Row",
+          .settings = Settings().With("comm_priority", "2"),
+          .runs =
+              [=](const Settings&) {
+                overlapbench::Run run{.name = "pattern"};
+                run.schedule.AddLane({.name = "comm"});
+                run.schedule.AddLane(owned.empty() ? Schedule::Lane{.name = "comp"}
+                                                   : Schedule::Lane{.name = "comp", .rank = 0});
+                for (int i = 0; i < computations; ++i) {
+                  const std::string name = std::to_string(i);
+                  run.schedule.Add(0, FakeWork("send " + name, WorkClass::kComm, kNothing));
+                  run.schedule.Add(1, FakeWork("make " + name, WorkClass::kCompute, kNothing));
+                }
+                return std::vector{overlapbench::Run{.name = "send 0 beside make 1",
+                                                     .schedule = run.schedule.WithoutSteps()},
+                                   run};
+              },
+          .report = {},
+          .is_predictable = true};
+}
+
+// Before the row's own run, unless it has such a run already.
+TEST(MakeRuns, AddsPairsOfWorksToRowsThatArePredicted) {
+  const auto names = [](const Benchmark& benchmark) {
+    std::vector<std::string> found;
+    for (const auto& run : MakeRuns(benchmark)) found.push_back(run.name);
+    return found;
+  };
+  Benchmark benchmark = Predictable(2);
+  EXPECT_EQ(names(benchmark),
+            (std::vector<std::string>{"send 0 beside make 1", "send 0 beside make 0",
+                                      "send 1 beside make 0", "send 1 beside make 1", "pattern"}));
+  const overlapbench::Run pair = MakeRuns(benchmark)[1];
+  EXPECT_EQ(pair.timed, Timed::kLanes);
+  EXPECT_FALSE(pair.is_verified);
+  EXPECT_EQ(pair.schedule.leader, 0U);
+  EXPECT_EQ(pair.schedule.works().front()->name, "send 0");
+  EXPECT_EQ(MakeRuns(Predictable(6)).size(), 24 + 1U) << "24 of 36 pairs, one of which it has";
+  EXPECT_EQ(MakeRuns(Predictable(1)).size(), 2U) << "two steps are a pair already";
+  EXPECT_EQ(MakeRuns(Predictable(2, "by rank 0")).size(), 2U);
+  benchmark.is_predictable = false;
+  EXPECT_EQ(MakeRuns(benchmark).size(), 2U);
+}
+
+TEST(MakeRuns, PrioritizesCommunicationsWhereTheRowSaysSo) {
+  Benchmark benchmark = Predictable(2);
+  EXPECT_EQ(MakeRuns(benchmark).back().schedule.lanes()[0].priority, 0);
+  benchmark.prioritizes_comm = true;
+  for (const auto& run : MakeRuns(benchmark)) {
+    if (run.schedule.steps().empty()) continue;
+    EXPECT_EQ(run.schedule.lanes()[0].priority, 2) << run.name;
+    EXPECT_EQ(run.schedule.lanes()[1].priority, 0) << run.name;
+  }
+}
+
 TEST(SoloRun, IsTheWorkOnOneLaneOfItsClass) {
   const Behaviour behaviour;
   const Work work = FakeWork("copy", WorkClass::kMemory, behaviour);
