@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "benchmarks/prologue.h"
 #include "device/descriptor.h"
 #include "device/host/host_load.h"
 #include "fixtures/build.h"
@@ -114,6 +115,30 @@ TEST(DescribeRun, HasEveryFactAndTheRecordedVariables) {
   EXPECT_EQ(context["gate"], "on");
   EXPECT_EQ(context["injected_delay"], "Gemm:5");
   EXPECT_GT(device.gates, 0);
+}
+
+TEST(AddContext, SaysWhatMetersEnergyOrWhyNothingDoes) {
+  KnownDevice device;
+  const Options options;
+  Suite suite{{device, TestRanks()}, options};
+  const auto added = [&] {
+    testing::internal::CaptureStderr();  // Google Benchmark notes that a process adds it again
+    Context context = AddContext(suite, {}, {.load = "", .network = "Socket"});
+    testing::internal::GetCapturedStderr();
+    return context;
+  };
+  Context context = added();
+  EXPECT_FALSE(context.contains("energy"));
+  EXPECT_EQ(context.at("nccl_network"), "Socket");
+  EXPECT_FALSE(context.contains("nccl_version")) << "the host backend calls no NCCL";
+  suite.energy = {.counter = "known", .idle_W = 80.126, .period_ms = 100.4};
+  context = added();
+  EXPECT_EQ(context.at("energy"), "known, a tick every 100 ms");
+  EXPECT_EQ(context.at("idle_W"), "80.13");
+  suite.energy->missing = "the meter is on strike";
+  context = added();
+  EXPECT_EQ(context.at("energy"), "not available: the meter is on strike");
+  EXPECT_FALSE(context.contains("idle_W"));
 }
 
 TEST(DescribeInOneLine, NamesUpToFourHostsAndTheVersionsThatThereAre) {

@@ -89,6 +89,25 @@ TEST_P(RowTraceTest, KernelNamesDecideWhatOtherToolsSee) {
   }
 }
 
+// The first run and the first sample have costs of their own.
+TEST_P(RowTraceTest, TheFirstSamplesAreNotKept) {
+  int runs = 0;
+  const auto made = Delay("delay", WorkClass::kCompute, 100us)->make();
+  Behaviour counted;
+  counted.enqueue = [&](Stream& stream) {
+    ++runs;
+    made->Enqueue(stream);
+  };
+  Open(SoloRun(FakeWork("work", WorkClass::kCompute, counted), false));
+  runs = 0;
+  EXPECT_EQ(Untraced_ms(2).size(), 2U);
+  EXPECT_EQ(runs, 1 + 1 + 2);
+  runs = 0;
+  const auto watch = device().watches().Activities();
+  EXPECT_EQ(TraceRow(session(), *watch, 2).samples.size(), 2U);
+  EXPECT_EQ(runs, 1 + 1 + 2);
+}
+
 // The host takes 20 ms to enqueue a delay of 20 ms, and another 20 ms for a second one.
 TEST_P(RowTraceTest, ALateHostIsTheCauseOfIdleTime) {
   const auto delay = Delay("delay", WorkClass::kCompute, 20000us);

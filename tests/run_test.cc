@@ -20,6 +20,7 @@
 #include "fixtures/rank_times.h"
 #include "fixtures/resources.h"
 #include "test_ranks.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 namespace {
@@ -37,6 +38,19 @@ long LinesOf(const std::filesystem::path& path) {
   const std::string text = ContentsOf(path);
   return std::ranges::count(text, '\n');
 }
+
+class BrokenCounter : public EnergyCounter {
+ public:
+  [[nodiscard]] double Read_J() override { throw Error("there is no meter"); }
+  [[nodiscard]] std::string name() const override { return "broken"; }
+  [[nodiscard]] bool is_of_machine() const override { return false; }
+};
+
+class UnmeteredDevice : public ForwardingDevice {
+ public:
+  UnmeteredDevice() : ForwardingDevice(OpenHostDevice(1)) {}
+  std::shared_ptr<EnergyCounter> Energy() override { return std::make_shared<BrokenCounter>(); }
+};
 
 class RunTest : public testing::Test {
  protected:
@@ -98,7 +112,7 @@ class RunTest : public testing::Test {
   std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("run_test." + std::to_string(getppid()));
   Behaviour work_;
-  std::unique_ptr<Device> device_ = OpenHostDevice(1);
+  std::unique_ptr<Device> device_ = std::make_unique<UnmeteredDevice>();
   Options options_;
   std::string shown_;
   std::string said_;
@@ -172,8 +186,13 @@ TEST_F(RunTest, EndsWithStatusOneIfARowFailed) {
   if (TestRanks().size() != 1) GTEST_SKIP() << "for one rank";
   work_.fault = [] { return "it is a mule"; };
   options_.trace_out = In("traces");
+  options_.energy = EnergyOf::kAllRuns;
   EXPECT_EQ(Run({RowOf("Race/First"), RowOf("Race/Second")}), 1);
-  EXPECT_EQ(said_, "overlapbench: 2 benchmark runs failed\n");
+  EXPECT_EQ(said_,
+            "overlapbench: 2 benchmark runs failed\n"
+            "overlapbench: energy not available: there is no meter\n");
+  EXPECT_NE(ContentsOf(options_.out).find("\"energy\": \"not available: there is no meter\""),
+            std::string::npos);
   EXPECT_NE(ContentsOf(options_.out).find("it is a mule"), std::string::npos);
   EXPECT_NE(ContentsOf(options_.out).find("\"self_test\": \"left out\""), std::string::npos);
   const auto files = std::distance(std::filesystem::directory_iterator(folder_), {});
