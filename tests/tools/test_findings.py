@@ -11,25 +11,18 @@ import pytest
 
 import samples
 import traces
-import update_apply
-from apply_table import Gain, gains_of
 from overlapbench.cli import findings as command_line
 from overlapbench.findings import steps
-from overlapbench.findings.apply import APPLY, advise, takes_a_kernel, ways_of, with_table
-from overlapbench.findings.finding import (
-    MOST,
-    Finding,
-    Saving,
-    largest,
-    text_of,
-)
-from overlapbench.findings.rules import CHANGES, LIMITS, OPTIONS, find
-from overlapbench.output import ResultError
+from overlapbench.findings.apply import ways_of
+from overlapbench.findings.energy import energy_answer
+from overlapbench.findings.finding import MOST, Finding, Saving, largest, text_of
+from overlapbench.findings.rules import CHANGES, LIMITS, find
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import Result, parse_result, read_results, unite
-from overlapbench.traces.breakdown import Breakdown, break_down
+from overlapbench.traces.breakdown import MIXES, PARTS, Breakdown, break_down
 from overlapbench.traces.collectives import Waiting
 from overlapbench.traces.model import Class
+from overlapbench.traces.patterns import Shown
 
 ROOT = samples.TOOLS.parent
 
@@ -333,6 +326,89 @@ def test_the_most_usual_row_is_told_and_the_others_are_counted() -> None:
     assert "holds for 2 of 4 comparisons" in one.reason
 
 
+def test_what_is_told_of_a_pair_of_rows_and_of_one() -> None:
+    slow = timed(PAIR, 2.0, comp_slowdown=1.2, exposed_comm_ms=1.1)
+    fast = timed(f"{PAIR}/transport:copy", 1.0, comp_slowdown=1.0, exposed_comm_ms=0.25)
+    what = "AllReduce beside CublasGemm, 1 GiB, n 8192"
+    (one,) = find([result(slow, fast)])
+    assert (one.sentence, one.reason, one.action) == (
+        f"{what}, if copy engines move the data (copy instead of NCCL's kernels):"
+        " 1.000 instead of 2.000 ms, saves 49.5 to 50.5 %",
+        "comp_slowdown 1.200 → 1.000; comm_ms 1.000 → 0.5000; exposed_comm_ms 1.100 → 0.2500",
+        "Move the data by copy engines.",
+    )
+    ends = (1 - 1.005 / 1.99, 1 - 0.995 / 2.01)
+    assert (one.saving.low, one.saving.high) == pytest.approx(ends)
+    assert (one.row, one.file, one.machine) == (PAIR, "made (cuda, NVIDIA H200)", "2 × NVIDIA H200")
+    assert one.ways == ways_of({"transport": "copy"})
+    (one,) = find([result(LIMITED["waits for SMs"][0])])
+    assert (one.sentence, one.reason) == (
+        f"{what}: the communication waits for the computation to leave SMs, and both take 1.40 ×"
+        " the longer one; a change saves at most 28.6 % (27.8 to 29.3 %)",
+        "communication waited for the other side (coverage 0.05); comp_slowdown 1.300;"
+        " comm_slowdown 1.300; comm_sms 24.00",
+    )
+    settings = ({"first": "comm"}, {"sm_target": ""}, {"transport": "copy"})
+    assert one.ways == [ways_of(each)[0] for each in settings]
+
+
+OVERLAPS = {"state": "ok", "reason": ""}
+
+
+@pytest.mark.parametrize(
+    ("row", "rules"),
+    [
+        (
+            pair(1.4, 0.3, 0.2, **WAITED | OVERLAPS | {"reason": WAITED["reason"]}),
+            "slowed computation",
+        ),
+        (pair(1.4, 0.3, 0.2, **WAITED | {"reason": "computation waited"}), ""),
+        (pair(1.4, 0.3, 0.2, **WAITED, axes="/transport:copy"), ""),
+        (pair(1.4, 0.3, 0.2, **WAITED, axes="/transport:nccl_ce"), ""),
+        (pair(1.4, 0.3, 0.2, axes="/transport:nccl_ce"), ""),
+        (pair(1.4, 0.3, 0.2, axes="/transport:nccl_sym"), "slowed computation"),
+        (pair(1.4, 0.3, 0.3), ""),  # neither is the longer one
+        (step(LAB, slowdown=1.5, by_sm=0.25), ""),
+        (step(LAB, slowdown=1.5, by_sm=0.9) | WAITED, "waits for SMs"),
+    ],
+)
+def test_a_limit_holds_only_where_its_sentence_is_true(row: samples.Json, rules: str) -> None:
+    assert rules_of(result(row)) == list(filter(None, [rules]))
+
+
+@pytest.mark.parametrize(
+    ("row", "share"),
+    [
+        (step(LAB, slowdown=1.5, by_sm=0.9), 0.9 * (1 - 1 / 1.5)),
+        (step(LAB, slowdown=1.5, by_sm=1.7), 1 - 1 / 1.5),  # not more than all of it
+        (step(DDP, 4.0, exposed_comm_ms=0.3), 0.3 / 4),
+        (step(DDP, pct_of_bound=80.0), 0.2),
+        (step(DDP, speedup=0.9, sequential_ms=1.8), 0.1),
+        (step("Softmax/Unfused/n:1", fused_speedup=2.0), 0.5),
+        (step("Pp/GPipe/Delay/n:1", bubble_share=0.3), 0.3),
+    ],
+)
+def test_what_a_row_can_save_is_this_share_of_its_time(row: samples.Json, share: float) -> None:
+    (one,) = find([result(row)])
+    assert one.saving.share == pytest.approx(share)
+    assert one.saving.low < share < one.saving.high or share > 1 / 3
+    measured = one.rule in ("cutting loses", "unfused kernels")
+    assert one.saving.at_most is not measured
+
+
+def test_among_many_rows_each_interval_is_wide_enough_for_all() -> None:
+    def pairs(count: int) -> list[samples.Json]:
+        names = [f"Overlap/AllReduce+CublasGemm/bytes:{1 << place}" for place in range(count)]
+        slow = [timed(name, 2.0, 0.01) for name in names]
+        return slow + [timed(f"{name}/transport:copy", 1.9, 0.01) for name in names]
+
+    (alone,), (of_many,) = (find([result(*pairs(count))]) for count in (1, 8))
+    assert alone.saving.share == of_many.saving.share == pytest.approx(0.05)
+    assert alone.saving.low == pytest.approx(1 - 1.9 * 1.01 / (2 * 0.99))
+    assert of_many.saving.low < alone.saving.low - 0.005
+    assert "holds for 8 of 8 comparisons" in of_many.reason
+
+
 # ---- figures
 
 
@@ -366,6 +442,25 @@ def test_the_answer_on_energy_counts_what_is_certain(
     assert "energy" not in capsys.readouterr().out
 
 
+def answer(*rows: samples.Json) -> str:
+    return energy_answer([result(*rows)])
+
+
+def test_the_answer_on_energy_is_for_any_number_of_rows() -> None:
+    one, other = (saving(f"{name}+Gemm/bytes:1048576", 0.08) for name in ("AllReduce", "AllGather"))
+    alone = "AllReduce beside Gemm, 1 MiB saves 7.0 to 9.0 % of the energy and 20.0 % of the time."
+    assert answer(one) == f"Hiding communication: {alone}"
+    both = "Hiding communication saves energy in 2 of 2 rows. The median row saves 20.0 % of the"
+    assert answer(one, other).startswith(f"{both} time and 8.0 % of the energy. AllReduce beside")
+    # The surest row is the example, though another may save more.
+    wide = saving("AllGather+Gemm/bytes:1048576", 0.08, reach=0.05)
+    assert answer(wide, one).endswith("AllReduce beside Gemm, 1 MiB saves 6.9 to 9.1 % of the"
+                                      " energy and 20.0 % of the time.")  # fmt: skip
+    # An interval that ends at zero is no certain saving, and no certain loss.
+    at_zero = (saving(f"{name}+Gemm/bytes:1", x, 0.01) for name, x in (("A", 0.01), ("B", -0.01)))
+    assert "saves energy in 0 of 2 rows, 2 may save none. " in answer(*at_zero)
+
+
 def test_at_most_seven_findings_are_shown_the_surest_first() -> None:
     made = [
         Finding(f"rule {n}", f"sentence {n}", "reason", "Act.", Saving(0.5, n / 20, 0.9))
@@ -373,10 +468,67 @@ def test_at_most_seven_findings_are_shown_the_surest_first() -> None:
     ]
     shown = largest(made)
     assert [one.rule for one in shown] == [f"rule {n}" for n in range(9, 9 - MOST, -1)]
-    assert text_of(shown, 40).startswith(
-        "Findings\n 1. sentence 9\n    why  reason\n    do   Act.\n"
-    )
     assert text_of([]) == ""
+
+
+def told(number: int, machine: str = "2 × H200", ways: Sequence[str] = ()) -> Finding:
+    saving = Saving(0.5, 0.41, 0.592, at_most=number == 2)
+    sentence = f"sentence {number} is longer than a line"
+    row = "Overlap/A+B/bytes:1048576/n:1"
+    return Finding(f"rule {number}", sentence, "it is", "Act.", saving, row, "f", ways, machine)
+
+
+WAYS = ("PyTorch: one way", "NCCL: another")
+BODY = """\
+ 1. sentence 1 is longer
+    than a line
+    why  {}Overlap/A+B/
+         bytes:1048576/n:1:
+         it is
+    do   Act.
+         PyTorch: one way
+"""
+REST = "docs/apply.md says how to make these changes in other libraries.\n"
+
+
+def test_the_text_of_findings_is_this() -> None:
+    one = told(1, ways=WAYS)
+    assert text_of([one], 28) == "Findings (2 × H200)\n" + BODY.format("") + REST
+    assert text_of([one], 28, whole=True) == (
+        "Findings (2 × H200)\n" + BODY.format("") + "         NCCL: another\n"
+    )
+    assert text_of([told(1, "")], 80) == (
+        "Findings\n 1. sentence 1 is longer than a line\n"
+        "    why  Overlap/A+B/bytes:1048576/n:1: it is\n    do   Act.\n"
+    )
+    assert max(map(len, text_of([told(1, ways=["way " * 60])]).splitlines())) in range(95, 101)
+    several = text_of([told(1), told(2, "4 × H200")], 80)  # other findings hold on each
+    assert several.startswith(
+        "Findings\n 1. sentence 1 is longer than a line\n    why  2 × H200: O"
+    )
+    assert "\n 2. sentence 2 is longer than a line\n    why  4 × H200: Overlap/" in several
+
+
+def test_a_saving_is_its_interval_or_a_bound() -> None:
+    assert [str(told(number).saving) for number in (1, 2)] == [
+        "41.0 to 59.2 %",
+        "at most 50.0 % (41.0 to 59.2 %)",
+    ]
+    assert [Saving(0.5, low, 0.9).matters for low in (0.02, 0.0201)] == [False, True]
+
+
+def test_a_finding_as_data_has_every_field() -> None:
+    assert told(2, ways=WAYS).to_dict() == {
+        "rule": "rule 2",
+        "sentence": "sentence 2 is longer than a line",
+        "reason": "it is",
+        "action": "Act.",
+        "ways": [*WAYS],
+        "saves": {"share": 0.5, "low": 0.41, "high": 0.592, "at_most": True},
+        "row": "Overlap/A+B/bytes:1048576/n:1",
+        "file": "f",
+        "machine": "2 × H200",
+    }
 
 
 def test_the_command_prints_text_or_json(
@@ -427,15 +579,32 @@ UNIT = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 
 def test_the_verdict_is_what_the_slowest_rank_could_save() -> None:
     one, other = traces_of(
-        [(0, 100_000, Class.COMP), (100_000, 150_000, Class.COMM)],
-        [(0, 140_000, Class.COMP), (140_000, 160_000, Class.COMM)],
+        [(0, 10**8, Class.COMP), (10**8, 15 * 10**7, Class.COMM)],
+        [(0, 14 * 10**7, Class.COMP), (14 * 10**7, 16 * 10**7, Class.COMM)],
     )
     assert steps.verdict([one, other]) == (
         "Verdict: communication is exposed for 33.3 % of T on rank 0."
-        " Hiding all of it saves at most 12.5 % (0.020 ms)."
+        " Hiding all of it saves at most 12.5 % (20.000 ms)."
     )
-    alone = traces_of([(0, 100, Class.COMP)])
-    assert steps.verdict(alone) == ""
+    assert steps.verdict([other]) == (
+        "Verdict: communication is exposed for 12.5 % of T."
+        " Hiding all of it saves at most 12.5 % (20.000 ms)."
+    )
+    hidden = traces_of([(0, 100, Class.COMP), (50, 100, Class.COMM)])
+    assert steps.verdict(hidden).startswith("Verdict: communication is exposed for 0.0 % of T. ")
+    copies = traces_of([(0, 50, Class.MEM), (20, 100, Class.COMM)])  # a copy hides nothing
+    assert steps.verdict(copies).startswith("Verdict: communication is exposed for 80.0 % of T. ")
+    assert steps.verdict(traces_of([(0, 100, Class.COMP)])) == ""
+
+
+def test_the_share_of_several_windows_has_a_margin() -> None:
+    (one,) = traces_of([(0, 50, Class.COMP), (50, 100, Class.COMM)])
+    each = [dict.fromkeys(PARTS, 0) | {MIXES[0]: 50 + n, MIXES[1]: 50 - n} for n in range(-4, 4)]
+    total = {part: sum(window[part] for window in each) for part in PARTS}
+    several = dataclasses.replace(one, parts_ns=total, each_ns=each)
+    assert steps.verdict([several]).startswith(
+        "Verdict: communication is exposed for 50.5 ±2.0 % of T. "
+    )
 
 
 def traces_of(*ranks: Sequence[tuple[int, int, Class]]) -> list[Breakdown]:
@@ -444,98 +613,37 @@ def traces_of(*ranks: Sequence[tuple[int, int, Class]]) -> list[Breakdown]:
     )
 
 
+def test_a_pattern_is_a_finding_of_the_rank_that_computes_least() -> None:
+    (one,) = traces_of([(0, 100, Class.COMP)])
+    shown = Shown("many short kernels", 30, 30.04, "Fuse them.")
+    share = Saving(0.3, 0.3, 0.3, at_most=True)
+    sentence = "many short kernels: 30.0 % of T"
+    assert steps.find([dataclasses.replace(one, rank=3, patterns=[shown])]) == [
+        Finding("many short kernels", sentence, "rank 3", "Fuse them.", share)
+    ]
+
+
 @pytest.mark.parametrize(("last", "found"), [(40, True), (26, False), (0, False)])
 def test_the_last_rank_is_told_if_it_is_no_chance(last: int, found: bool) -> None:
-    ranks = traces_of(
-        [(0, 100, Class.COMP), (100, 200, Class.COMM)],
-        [(0, 100, Class.COMP), (100, 200, Class.COMM)],
-    )
+    ranks = traces_of(*2 * [[(0, 100_000, Class.COMP), (100_000, 200_000, Class.COMM)]])
     first = Waiting(100_000, 90_000, 10_000, 48, 48 - last, 1000)
     late = Waiting(100_000, 1000, 99_000, 48, last, 90_000)
     ranks = [dataclasses.replace(r, waiting=w) for r, w in zip(ranks, (first, late), strict=True)]
-    told = [one.sentence for one in steps.find(ranks) if one.rule == "last rank"]
+    told = [one for one in steps.find(ranks) if one.rule == "last rank"]
     assert bool(told) is found
     if found:
-        assert told[0].startswith("Rank 1 is the last in 40 of 48 collectives (70 to 91 %)")
-
-
-# ---- how settings are made
-
-
-def test_every_setting_has_a_way_and_tells_its_value() -> None:
-    assert ways_of({"comm_ctas": "8"})[0].endswith("max_ctas = 8; new_group(pg_options=opts)")
-    assert "bucket_cap_mb=64" in ways_of({"bucket_bytes": "67108864"})[0]
-    assert ways_of({"transport": "nccl"}) == []
-    known = {key.partition(":")[0] for key in APPLY}
-    assert {rule.axis for rule in CHANGES} - known == {"buffers", "conversion"}
-    assert {one.way.partition(":")[0] for one in OPTIONS.values() if one.way} <= known
-    used = [name for rule in LIMITS for name in rule.options]
-    assert set(used) == OPTIONS.keys()
-
-
-def test_own_kernels_are_told_from_settings() -> None:
-    assert takes_a_kernel({"transport": "sm_bulk"})
-    assert takes_a_kernel({"transport": "copy", "first": "comm"})
-    assert not takes_a_kernel({"transport": "nccl_ce", "comm_ctas": "8", "sm_target": "116"})
-    assert advise({"transport": "nccl_ce"}).variables == {"NCCL_CTA_POLICY": "2"}
-
-
-def test_the_page_has_the_tables() -> None:
-    page = (ROOT / "docs/apply.md").read_text(encoding="utf-8")
-    assert with_table(page) == page, "run dev/update_apply.py"
-    assert update_apply.with_gains(page) == page, "run dev/update_apply.py"
-    for replaced in (with_table, update_apply.with_gains):
-        with pytest.raises(ResultError, match="no table"):
-            replaced("# Apply\n")
-
-
-# PyTorch has these lines, but the example does not measure them: defaults, kernels of one's own,
-# pipelines, which training_peers.py measures, and the host's part of loading data.
-UNMEASURED = {"first:comp", "first:none", "chunks:1", "virtual", "workers"}
-# Names that stand beside the one that is measured.
-BESIDE = {
-    "_low_contention_reduce_scatter",
-    "fused_matmul_reduce_scatter",
-    "_micro_pipeline_tp",
-    "DataLoader",
-}
-
-
-def test_each_line_for_pytorch_is_code_that_runs() -> None:
-    lines = {
-        key: entry["PyTorch"]
-        for key, entry in APPLY.items()
-        if "PyTorch" in entry and not entry.get("kernel")
-    } | {"transport:copy": APPLY["transport:copy"]["PyTorch"]}
-    measured = {update_apply.key_of(setting) for setting in update_apply.examples()}
-    assert measured == lines.keys() - UNMEASURED
-    code = (update_apply.EXAMPLES / "apply_settings.py").read_text(encoding="utf-8")
-    names = {
-        name for key in measured for name in re.findall(r"\w*[a-z]_[\w.]*\w|\w+(?=\()", lines[key])
-    }
-    assert len(names) > 20
-    assert [name for name in names - BESIDE if name.split(".")[-1] not in code] == []
-
-
-def test_a_gain_is_what_both_intervals_allow() -> None:
-    def row(variant: str, ms: float, state: str = "ok") -> samples.Json:
-        name = f"Compute/Apply/setting:batch/variant:{variant}/cache:cold"
-        told = {} if state == "ok" else {"state": state, "reason": "why", "valid": 0}
-        return timed(name, ms, 0.01, **told)
-
-    def gain(*rows: samples.Json) -> Gain:
-        (found,) = gains_of(result(*rows).rows)
-        return found
-
-    saves = gain(row("default", 2.0), row("set", 1.0))
-    assert saves.saved == pytest.approx((1 - 1.01 / 1.98, 1 - 0.99 / 2.02))
-    assert saves.times == "2.000 ±0.020 → 1.000 ±0.010 ms"
-    assert saves.verdict == "saves 49.0 to 51.0 %"
-    assert gain(row("default", 1.0), row("set", 2.0)).verdict == "costs 96.0 to 104.0 %"
-    equal = gain(row("default", 1.0), row("set", 1.01)).verdict
-    assert equal == "no difference seen (-3.0 to 1.0 %)"
-    for rows in ([row("set", 1.0)], [row("default", 1.0), row("set", 1.0, "invalid")]):
-        assert (gain(*rows).saved, gain(*rows).verdict) == (None, "")
-    assert gain(*rows).times.endswith("→ invalid: why")
-    assert update_apply._cell(gain(*rows)) == "not measured"
-    assert update_apply._cell(saves).endswith(" ms<br>saves 49.0 to 51.0 %")
+        share = 0.45  # of rank 0, whose waiting is 90 of 200 us
+        assert told == [
+            Finding(
+                "last rank",
+                "Rank 1 is the last in 40 of 48 collectives (70 to 91 %): the others wait for it"
+                " for 0.090 of 0.091 ms in all",
+                "waiting in collectives is up to 45.0 % of T on another rank",
+                "See what rank 1 does before: its idle time, its load, its clocks.",
+                Saving(share, share, share, at_most=True),
+                "rank 1",
+            )
+        ]
+    assert steps.find(ranks[1:]) == steps.find(
+        [ranks[0], dataclasses.replace(ranks[1], waiting=None)]
+    )

@@ -1,0 +1,451 @@
+"""The parts of a prediction, exactly: schedules that are read or changed, links, pairs, names."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import predictable
+import samples
+from overlapbench.output import ResultError
+from overlapbench.prediction.answers import answers, beside_measured
+from overlapbench.prediction.changes import with_buckets, with_prefetch
+from overlapbench.prediction.factors import Pair, closest, pairs_of, rules_of, shuffled
+from overlapbench.prediction.links import Asked, Links, Network, Point, links_of, time_of, weight
+from overlapbench.prediction.model import Book, Prediction, Question, named, predict_one, scheduled
+from overlapbench.prediction.schedules import Row, Run, Step, Time, Work, read_rows
+from overlapbench.reading.names import BenchmarkName
+from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
+
+MACHINE = Machine()
+MIB = 1 << 20
+
+
+# ---- schedules
+
+WORKS = [
+    {"name": "a", "class": "COMP", "flops": 5e9, "moved_bytes": 3},
+    {
+        "name": "b",
+        "class": "COMM",
+        "collective": "AllReduce",
+        "wire_bytes": 64,
+        "transport": "nccl",
+    },
+]
+RUN = {
+    "name": "pattern",
+    "lanes": [{"rank": 0}, {}],
+    "steps": [[0, 0, 7, 2, []], [1, 1, 0, 1, [0], {"host_after": [0], "engine": "bus"}]],
+    "ms": 2.0,
+    "ms_low": 1.75,
+    "ms_high": 2.25,
+    "lanes_ms": [[0, 1], [0.5, 0.5]],
+    "enqueue_ms": 0.25,
+    "gated": False,
+}
+BARE = {"name": "planned", "lanes": [{}], "steps": [[0, 0, 0, 1, []]]}
+
+
+def read(tmp_path: Path, entry: samples.Json, key: str = "benchmarks") -> list[Row]:
+    whole = {"version": 1, "ranks": 4, "hosts": 2, "transport": "copy", "works": WORKS,
+             "runs": [BARE, RUN]}  # fmt: skip
+    one = {"name": "Lab/X/A+B/n:1", "state": "noisy", "schedules": whole} | entry
+    path = tmp_path / "steps.json"
+    path.write_text(json.dumps({"context": {"backend": "host"}, key: [{"name": "Lab/Y"}, one]}))
+    return read_rows([str(path)])
+
+
+@pytest.mark.parametrize("key", ["benchmarks", "planned"])
+def test_all_that_a_file_says_of_a_schedule_is_read(key: str, tmp_path: Path) -> None:
+    (row,) = read(tmp_path, {}, key)
+    steps = (Step(0, 0, 0.5, (), (), ""), Step(1, 1, 1.0, (0,), (0,), "bus"))
+    assert row == Row(
+        BenchmarkName.parse("Lab/X/A+B/n:1"),
+        "host",
+        4,
+        2,
+        "copy",
+        (Work("a", "COMP", "", 5e9, 3, 0, ""), Work("b", "COMM", "AllReduce", 0, 0, 64, "nccl")),
+        (
+            Run("planned", (None,), (Step(0, 0, 1.0),)),
+            Run("pattern", (0, None), steps, Time(2.0, 0.5 / (2 * 1.96 * 2.0)),
+                ((0, 1), (0.5, 0.5)), 0.25, False),
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ["invalid", "error"])
+def test_schedules_of_bad_rows_are_not_read(state: str, tmp_path: Path) -> None:
+    with pytest.raises(ResultError, match="no row has schedules"):
+        read(tmp_path, {"state": state})
+
+
+@pytest.mark.parametrize("text", ["[]", '{"benchmarks": 1}', "{}"])
+def test_what_is_neither_a_result_nor_a_plan_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(ResultError, match=r"other.json: benchmarks: missing: neither a result nor"):
+        read_rows([str(path)])
+
+
+def row(backend: str = "cuda", transport: str = "nccl", *runs: Run) -> Row:
+    works = (
+        Work("a", "COMP", flops=8.0, moved_bytes=2.0),
+        Work("b", "COMM", "AllReduce", wire_bytes=64 * MIB),
+        Work("c", "MEM", moved_bytes=4.0, wire_bytes=1.0),
+    )
+    return Row(BenchmarkName.parse("Lab/X/A+B/n:1"), backend, 2, 1, transport, works, runs)
+
+
+def alone(work: int, ms: float, *shares: float, lanes: int = 1) -> Run:
+    steps = tuple(Step(work, place % lanes, share) for place, share in enumerate(shares))
+    return Run(f"work {work}", (None,) * lanes, steps, Time(ms, 0.01))
+
+
+def test_a_work_alone_is_told_for_its_whole() -> None:
+    half = alone(1, 3.0, 0.25, 0.25)
+    mixed = replace(half, steps=(Step(0, 0, 1.0), Step(1, 0, 1.0)))
+    found = row("cuda", "nccl", replace(half, time=None), mixed, half)
+    assert found.alone(1) == (half, Time(6.0, 0.01))
+    assert found.alone(0) is None
+    spread = alone(1, 3.0, 0.5, 0.25, lanes=2)  # of parts at once, the longest lane decides
+    assert row("cuda", "nccl", spread).alone(1) == (spread, Time(6.0, 0.01))
+    assert found.step_bytes(1) == 64 * MIB
+    assert row("cuda", "nccl", half).step_bytes(1) == 16 * MIB
+    assert [work.amount for work in found.works] == [8.0, 64 * MIB, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("backend", "transport", "own", "kernels"),
+    [
+        ("cuda", "nccl", "", [False, True, False]),
+        ("cuda", "copy", "", [False, False, False]),
+        ("cuda", "nccl_ce", "", [False, False, False]),
+        ("cuda", "copy", "sm_load", [False, True, False]),
+        ("host", "mpi", "", [False, False, False]),
+    ],
+)
+def test_a_communication_takes_sms_unless_copy_engines_move_its_data(
+    backend: str, transport: str, own: str, kernels: Sequence[bool]
+) -> None:
+    one = row(backend, transport)
+    assert [one.by_kernel(replace(work, transport=own)) for work in one.works] == kernels
+
+
+def test_a_step_is_more_than_a_pair() -> None:
+    runs = (alone(1, 1.0, *[1.0] * count) for count in (2, 3))
+    assert [row("cuda", "nccl", run).is_step for run in runs] == [False, True]
+
+
+# ---- links
+
+
+def points(*sizes: tuple[float, float], of: Row | None = None) -> list[Point]:
+    return [Point(size * MIB, ms, of or row()) for size, ms in sizes]
+
+
+def time(
+    links: Links,
+    mib: float,
+    ranks: int = 2,
+    hosts: int = 1,
+    *,
+    name: str = "AllReduce",
+    by: str = "copy",
+    network: Network | None = None,
+    near: Row | None = None,
+) -> float:
+    return time_of(links, Asked(name, by, mib * MIB, near), ranks, hosts, network)
+
+
+def test_bus_factors_are_those_of_nccl_tests() -> None:
+    names = ("AllReduce", "AllGather", "AllToAll", "SendRecv", "Broadcast")
+    assert [weight(name, 4) for name in names] == [1.5, 0.75, 0.75, 1, 1]
+
+
+def test_times_follow_measured_sizes() -> None:
+    known = {("AllReduce", "copy", 2, 1): points((4, 1.2), (1, 0.5), (16, 4.0), (4, 1.0), (4, 9.0))}
+    assert time(known, 1) == 0.5
+    assert time(known, 4) == 1.2  # the median
+    assert time(known, 4 * 1.04) == pytest.approx(1.2 * 1.04)  # close enough: in proportion
+    assert time(known, 2) == pytest.approx(math.sqrt(0.5 * 1.2))  # between two: a power of the size
+    # Beyond the largest: the two smallest tell what no bytes take.
+    alpha = 0.5 - 0.7 / 3
+    assert time(known, 32) == pytest.approx(alpha + (4.0 - alpha) * 2)
+    assert time({("AllReduce", "copy", 2, 1): points((1, 0.5))}, 4) == 2.0
+    own = row()
+    both = {("AllReduce", "copy", 2, 1): points((4, 1.2), (4, 1.3)) + points((4, 7.0), of=own)}
+    assert time(both, 4, near=own) == 7.0
+    with pytest.raises(
+        ResultError, match=r"AllReduce of 3.8 MiB: the smallest size measured is 4 "
+    ):
+        time(both, 3.8)
+    with pytest.raises(ResultError, match=r"AllReduce of 0.5 MiB: below 1 MiB times do not follow"):
+        time(both, 0.5)
+
+
+def test_more_ranks_are_told_from_the_nearest_number() -> None:
+    known = {
+        ("AllGather", "copy", 2, 1): points((1, 0.3), (2, 0.5)),
+        ("AllGather", "copy", 4, 1): points((1, 0.4), (2, 0.7)),
+        ("AllGather", "copy", 16, 2): points((1, 99.0)),  # over a network: says nothing of a host
+    }
+    # alpha 0.1 grows with the logarithm, the rest with the bus factor.
+    assert time(known, 2, 8, name="AllGather") == pytest.approx(0.1 * 5 / 4 + 0.6 * (7 / 8) / 0.75)
+    with_sums = {("AllReduce", "nccl", 2, 1): points((1, 0.3), (2, 0.5))}
+    moved = (1.5 + 0.4) / (1.0 + 0.4)  # NCCL copies the rank's own block, too
+    found = time(with_sums, 2, 4, by="nccl")
+    assert found == pytest.approx(0.1 * 4 / 3 + 0.4 * moved)
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts", "local", "rate", "ms"),
+    [
+        # Both ways; an eighth of the data through each adapter; two hops each way.
+        ("AllReduce", 4, 8, 10, 2 * 3 / 4 * 64 * MIB / 8 / 10e6 + 4 * 0.02),
+        ("AllToAll", 4, 8, 10, 3 / 4 * 64 * MIB / 10e6 + 2 * 0.02),
+        ("AllToAll", 3, 8, 1e6, 1.0 + 2 * 0.02),  # the link inside is the slower one
+        ("AllToAll", 4, 1, 1e6, 3 / 4 * 64 * MIB / 1e12 + 2 * 0.02),  # there is none
+    ],
+)
+def test_hosts_add_a_network(name: str, hosts: int, local: int, rate: float, ms: float) -> None:
+    known = {(one, "nccl", 8, 1): points((64, 1.0)) for one in ("AllReduce", "AllToAll")}
+    network = Network(rate, 20.0)
+    found = time(known, 64, hosts * local, hosts, name=name, by="nccl", network=network)
+    assert found == pytest.approx(ms)
+
+
+def test_what_to_measure_is_a_command() -> None:
+    measure = "./bench --predictable --benchmark_filter=^Comm/AllReduce/"
+    assert Asked("AllReduce", "copy", 1e6).command() == (
+        f"{measure} --axis transport=copy --axis bytes=1000000"
+    )
+    for standing in ("", "mpi"):
+        assert Asked("AllReduce", standing, 1e6).command() == f"{measure} --axis bytes=1000000"
+
+
+def test_links_are_collectives_that_ran_alone() -> None:
+    one = row("cuda", "copy", alone(1, 3.0, 0.5), alone(0, 1.0, 1.0))
+    assert links_of([one]) == {("AllReduce", "copy", 2, 1): [Point(32 * MIB, 3.0, one)]}
+    two_lanes = row("cuda", "copy", alone(1, 3.0, 0.5, 0.5, lanes=2))
+    assert links_of([two_lanes]) == {}
+
+
+# ---- changed schedules
+
+
+def lanes(one: Row) -> list[list[object]]:
+    """What each lane does, whatever its works are called: bytes, and for which steps it waits."""
+    found: list[list[object]] = [[], []]
+    places = []
+    for step in one.own.steps:
+        places.append((step.lane, len(found[step.lane])))
+        bytes_ = one.works[step.work].wire_bytes * step.share
+        found[step.lane].append(
+            (pytest.approx(bytes_), [places[earlier] for earlier in step.after])
+        )
+    return found
+
+
+@pytest.mark.parametrize(("had", "wants"), [(1, 2), (1, 4), (2, 3), (2, 1), (1, 99)])
+def test_buckets_of_another_size_are_those_that_would_be_measured(had: int, wants: int) -> None:
+    made = with_buckets(ddp(MACHINE, 2, had), wants * LAYER_BYTES)
+    assert lanes(made) == lanes(ddp(MACHINE, 2, wants))
+    assert (made.own.time, made.own.lanes_ms) == (None, ())
+    assert made.runs[:-1] == ddp(MACHINE, 2, had).runs[:-1]
+
+
+@pytest.mark.parametrize(("had", "wants"), [(0, 1), (0, 2), (2, 0), (1, 99)])
+def test_gathers_further_ahead_are_those_that_would_be_measured(had: int, wants: int) -> None:
+    made = with_prefetch(fsdp(MACHINE, 2, had), wants)
+    assert made.own.steps == fsdp(MACHINE, 2, wants).own.steps
+
+
+def test_a_schedule_of_another_form_is_not_changed() -> None:
+    with pytest.raises(ResultError, match="its sums are not buckets of gradients"):
+        with_buckets(fsdp(MACHINE, 2, 1), 1e6)
+    with pytest.raises(ResultError, match="its gathers are not one for each use of a layer"):
+        with_prefetch(ddp(MACHINE, 2, 1), 1)
+
+
+# ---- pairs
+
+
+def pair(bytes_: float, *, slowdown: float = 2.0, comp: float | None = 3.0, waits: int = 1) -> Pair:
+    one = row("cuda", "nccl", alone(1, 1.0, bytes_ / (64 * MIB)))
+    return Pair(one, 1, 0, slowdown, comp, waits, 0.01)
+
+
+def test_the_pair_of_the_most_similar_size_is_taken() -> None:
+    small, large = pair(1 * MIB), pair(16 * MIB)
+    assert [closest([small, large], mib * MIB) for mib in (3, 5)] == [small, large]
+    assert closest([], MIB) is None
+
+
+def test_shuffled_pairs_have_each_others_factors() -> None:
+    one, other = pair(MIB), pair(MIB, slowdown=4.0, comp=None, waits=2)
+    given = shuffled([one, other], [1, 0])
+    assert given == [pair(MIB, slowdown=4.0, comp=None, waits=2), pair(MIB)]
+
+
+def test_only_two_free_works_of_which_one_communicates_are_a_pair() -> None:
+    good = ddp(MACHINE, 2, 1)
+    found = pairs_of(good)
+    assert [(one.comm, one.comp) for one in found] == [(2, 0), (2, 1)]
+    assert {one.spread for one in found} == {predictable.SPREAD}
+    (run,) = (run for run in good.runs if run.name == "sum 1 beside forward")
+
+    def pairs(changed: Run) -> int:
+        return len(pairs_of(replace(good, runs=(*good.runs[:3], changed))))
+
+    assert pairs(run) == 1
+    tied = (*run.steps[:-1], replace(run.steps[-1], after=(0,)))
+    waits = (*run.steps[:-1], replace(run.steps[-1], host_after=(0,)))
+    on_one = tuple(replace(step, lane=0) for step in run.steps)
+    for changed in (
+        replace(run, steps=tied),
+        replace(run, steps=waits),
+        replace(run, steps=on_one),
+        replace(run, time=None),
+        replace(run, lanes_ms=run.lanes_ms[:1]),
+        replace(run, steps=tuple(replace(step, work=0) for step in run.steps)),
+    ):
+        assert pairs(changed) == 0
+
+
+def test_a_computation_that_had_little_company_tells_nothing() -> None:
+    good = ddp(MACHINE, 2, 1)
+    (run,) = (run for run in good.runs if run.name == "sum 1 beside backward")
+    (begin, end), other = run.lanes_ms[1], run.lanes_ms[0]
+    for times, told in ((1, True), (20, False)):
+        long = replace(run, lanes_ms=(other, (begin, begin + (end - begin) * times)))
+        (one,) = pairs_of(replace(good, runs=(*good.runs[:3], long)))
+        assert (one.comp_slowdown is not None) is told
+
+
+def test_the_rules_of_a_backend() -> None:
+    cuda, host = (row(backend, "nccl", alone(1, 1.0, 1.0, 1.0)) for backend in ("cuda", "host"))
+    free = replace(cuda, runs=(replace(cuda.own, enqueue_ms=0.5, gated=False),))
+    assert rules_of(cuda, [], []).latency_ms == [0, 0.006, 0]
+    assert [rules_of(one, [], []).handover_ms for one in (cuda, host)] == [0.004, 0]
+    assert [rules_of(one, [], []).enqueue_ms for one in (cuda, free)] == [0, 0.25]
+    assert [rules_of(cuda, [], [], multiplied=one).multiplied for one in (True, False)] == [
+        True,
+        False,
+    ]
+
+
+# ---- rows under other conditions
+
+
+def test_the_name_of_a_row_under_other_conditions() -> None:
+    name = BenchmarkName.parse("Ddp/X/transport:copy/n:1/cache:cold")
+
+    def asked(**conditions: object) -> str:
+        return str(named(name, Question(**conditions)))  # type: ignore[arg-type]
+
+    assert asked() == "Ddp/X/transport:copy/n:1/cache:cold"
+    assert asked(transport="nccl_ce") == "Ddp/X/transport:nccl_ce/n:1/cache:cold"
+    for standing in ("nccl", "mpi"):
+        assert asked(transport=standing) == "Ddp/X/n:1/cache:cold"
+    assert asked(axes={"n": "2", "m": "3"}) == "Ddp/X/transport:copy/n:2/m:3/cache:cold"
+
+
+def test_hosts_have_eight_gpus_or_as_many_as_one_had() -> None:
+    base = fsdp(MACHINE, 2, 1)
+
+    def hosts(book: Book, **conditions: int) -> int:
+        return scheduled(book, base, Question(**conditions)).hosts  # type: ignore[arg-type]
+
+    small, large = Book([base]), Book([base, fsdp(MACHINE, 16, 1)])
+    assert [hosts(small, gpus=gpus) for gpus in (2, 8, 16, 24)] == [1, 1, 2, 3]
+    assert [hosts(large, gpus=gpus) for gpus in (16, 32)] == [1, 2]
+    assert hosts(small, gpus=16, nodes=4) == 4
+    with pytest.raises(ResultError, match="16 GPUs cannot be divided among 3 nodes"):
+        hosts(small, gpus=16, nodes=3)
+
+
+def test_the_schedule_of_the_wanted_row_is_preferred() -> None:
+    few, many, planned = fsdp(MACHINE, 2, 1), fsdp(MACHINE, 2, 2), fsdp(MACHINE, 16, 2)
+    book = Book([few, many, planned])
+    found = scheduled(book, few, Question(axes={"prefetch": "2"}))
+    assert found.own is many.own
+    found = scheduled(book, few, Question(gpus=16, axes={"prefetch": "2"}))
+    assert found.own is planned.own
+    told = (
+        "Fsdp/Prefetch/layers:8/prefetch:1/cache:cold: no row has width:4: measure it, or add the"
+        " output of --plan_ranks 2 --plan_nodes 1 --axis width=4"
+    )
+    with pytest.raises(ResultError) as refused:
+        scheduled(book, few, Question(axes={"width": "4"}))
+    assert str(refused.value) == told
+    moe = replace(few, name=BenchmarkName.parse("Moe/Layer/tokens:1"))
+    told = "its schedule depends on the ranks: add the output of --plan_ranks 4 --plan_nodes 1, or"
+    with pytest.raises(ResultError, match=told):
+        scheduled(Book([moe]), moe, Question(gpus=4))
+
+
+def test_the_error_of_a_prediction_is_a_share_of_what_was_measured() -> None:
+    one = Prediction("a", 2, 1, None, 1.1, 1, 2, 1, 0.1, 0, 0, 1.0)
+    assert one.error == pytest.approx(0.1)
+    assert replace(one, measured=None).error is None
+
+
+def test_a_residual_is_the_quantile_of_the_other_families() -> None:
+    rows = [fsdp(MACHINE, 2, ahead) for ahead in range(8)]
+    off = [
+        replace(one, runs=(*one.runs[:-1], replace(one.own, time=Time(wanted / (1 + place / 100)))))
+        for place, one in enumerate(rows)
+        if one.own.time and (wanted := one.own.time.ms)
+    ]
+    book = Book(off)
+    assert book.residual("Ddp/Buckets") == pytest.approx(0.0665, abs=0.0005)
+    assert book.residual(rows[0].name.family) == 0.1  # too few of others
+    assert Book(off[:7]).residual("Ddp/Buckets") == 0.1
+
+
+def test_parts_left_out_of_a_book() -> None:
+    base = ddp(MACHINE, 2, 1)
+    whole = predict_one(Book([base]), base, Question())
+    calm = predict_one(Book([base], contention=False), base, Question())
+    assert whole.contention > 0.01
+    assert calm.contention == 0
+    assert calm.ms == pytest.approx(whole.computation + whole.link)
+    assert {one.waits for one in Book([base], gate=False).pairs} == {0}
+
+
+# ---- answers
+
+
+def test_rows_that_differ_in_what_is_asked_are_one(tmp_path: Path) -> None:
+    rows = [fsdp(MACHINE, 2, ahead) for ahead in (0, 1)]
+    path = predictable.write(tmp_path / "steps.json", rows)
+    given: dict[str, Any] = {"gpus": None, "nodes": None, "network": None, "transport": None}
+    found, refusals = answers(path, "", latency_us=5.0, **given, prefetch=[2, 3])
+    assert [one.name.split("/")[3] for one in found] == ["prefetch:2", "prefetch:3"]
+    found, refusals = answers(path, "", latency_us=5.0, **given)
+    assert (len(found), refusals) == (2, [])
+    slow = given | {"gpus": [16, 32]}
+    found, refusals = answers(path, "", latency_us=5.0, **slow)
+    assert found == []
+    assert [line.split(" need")[0] for line in refusals] == ["2 nodes", "4 nodes"]
+    late = given | {"gpus": 16, "network": 1e5}
+    (soon, _), _ = answers(path, "", latency_us=1.0, **late)
+    (later, _), _ = answers(path, "", latency_us=1001.0, **late)
+    assert soon.network == Network(1e5, 1.0)
+    assert later.link - soon.link > 2 * LAYERS * 0.5
+    with pytest.raises(ResultError, match="no measured step has schedules: measure one with"):
+        answers(path, "Nothing", latency_us=5.0, **given)
+
+
+def test_measured_steps_stand_beside_their_predictions(tmp_path: Path) -> None:
+    rows = [fsdp(MACHINE, 2, ahead) for ahead in (0, 1)]
+    bare = samples.write(tmp_path / "bare.json", samples.document([samples.row("Comm/A/n:1")]))
+    path = predictable.write(tmp_path / "steps.json", rows)
+    found = beside_measured([str(bare), path])
+    assert [one.measured for one in found] == [one.own.time.ms for one in rows if one.own.time]
