@@ -1,12 +1,9 @@
 """The doctor: healthy machines have no alarm, each fault has its own, and a bad input one line."""
 
 import json
-import shlex
-import subprocess
-import sys
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,19 +11,29 @@ import pytest
 
 import doctor_machine
 import samples
-from overlapbench.doctor.checks import NO_MODEL, Outcome, confirmed, doubtful, judge
-from overlapbench.doctor.nodes import differences, striking
+from overlapbench.doctor.checks import (
+    NO_MODEL,
+    Outcome,
+    confirmed,
+    doubtful,
+    examined,
+    judge,
+    verdict_of,
+)
 from overlapbench.doctor.recordings import (
     STORED,
+    Logarithm,
     Recording,
     derived,
     of_kind,
+    recording_of,
     spread_of,
     stored,
     written,
 )
-from overlapbench.doctor.rules import CHECKS, KINDS, Verdict
+from overlapbench.doctor.rules import CHECKS, KINDS, Check, Verdict
 from overlapbench.reading.counters import Better, stored_table
+from overlapbench.reading.result import parse_result
 
 ROOT = samples.TOOLS.parent
 REFERENCES = stored()
@@ -84,6 +91,141 @@ def test_no_recorded_result_is_suspicious_beside_the_others() -> None:
     assert judged > 30
 
 
+def test_a_check_is_of_a_row_and_a_counter_of_each_backend() -> None:
+    one = Check("x", "comm_ms", "Act.", cuda="A", host="B", host_counter="GBps")
+    assert [one.row(backend) for backend in ("cuda", "host")] == ["A", "B"]
+    assert [one.counter_on(backend) for backend in ("cuda", "host")] == ["comm_ms", "GBps"]
+    assert [one.is_lower_better(backend) for backend in ("cuda", "host")] == [True, False]
+    assert replace(one, host_counter="", better="higher").is_lower_better("host") is False
+    assert replace(one, host_counter="").is_lower_better("host") is True
+    assert replace(one, counter="GBps", better="lower").is_lower_better("cuda") is True
+    assert [str(one) for one in Verdict] == ["good", "not available", "suspicious", "bad"]
+    assert [one.alarms for one in Verdict] == [False, False, True, True]
+    assert [str(verdict_of(x)) for x in (-0.5, 0.02, 0.021, 0.1, 0.101)] == [
+        "good", "good", "suspicious", "suspicious", "bad",
+    ]  # fmt: skip
+
+
+# ---- recordings
+
+
+def machine(figures: Mapping[str, Mapping[str, Any]], file: str = "here", **more: Any) -> Recording:
+    """A machine of two H200 with these figures, and the ends of their intervals."""
+    known = {"backend": "cuda", "device": "NVIDIA H200", "ranks": "2"} | more.pop("context", {})
+    return Recording(file, known, more.pop("facts", {}), figures, **more)
+
+
+ROW = "Comm/PeerCopy/bytes:1073741824/cache:cold"  # of the kind "link"
+
+
+def rates(*figure: float, file: str = "here", **more: Any) -> Recording:
+    value, low, high = figure if len(figure) == 3 else 3 * figure
+    return machine({ROW: {"GBps": (value, low, high)}}, file, **more)
+
+
+def test_a_figure_has_a_logarithm_unless_it_is_doubted() -> None:
+    found = rates(8.0, 4.0, 16.0).log((ROW, "GBps"))
+    assert found
+    ends = (found.value, found.low, found.high)
+    assert ends == pytest.approx([n * math.log(2) for n in (3, 2, 4)])
+    for value, low, high in ((8.0, 9.0, 16.0), (8.0, 4.0, 7.0), (8.0, -1.0, 9.0)):
+        assert rates(value, low, high).log((ROW, "GBps")) == Logarithm(*3 * [math.log(8)])
+    for key in ((ROW, "time"), ("other", "GBps")):
+        assert rates(8.0).log(key) is None
+    assert rates(0.0).log((ROW, "GBps")) is None
+    doubts = {"noisy: x": (None, 8.0), "invalid: x": (None, None), "error: x": (None, None)}
+    for doubt, values in doubts.items():
+        one = rates(8.0, doubts={ROW: doubt})
+        found = [one.log((ROW, "GBps"), noisy=noisy) for noisy in (False, True)]
+        assert [each and math.exp(each.value) for each in found] == [
+            value and pytest.approx(value) for value in values
+        ]
+    host = rates(8.0, doubts={ROW: "noisy: x"}, context={"backend": "host"})
+    assert host.log((ROW, "GBps"))  # there, most rows are noisy
+    assert (host.is_noisy(ROW), host.failed(ROW), one.failed(ROW)) == (False, False, True)
+
+
+def test_the_error_of_a_figure_is_to_its_better_side() -> None:
+    one = Logarithm(1.0, 1.0 - 1.959964, 1.0 + 2 * 1.959964)
+    assert one.error(lower_is_better=True) == pytest.approx(1)
+    assert one.error(lower_is_better=False) == pytest.approx(2)
+
+
+def test_the_spread_of_a_kind_is_pooled_over_its_rows() -> None:
+    other = ROW.replace("1073741824", "268435456")
+    logs = {ROW: (0.1, 0.3), other: (0.0, 0.3)}
+    both = [
+        machine({row: {"GBps": 3 * (math.exp(x[place]),)} for row, x in logs.items()})
+        for place in range(2)
+    ]
+    alone = rates(2.0, context={"ranks": "4"})  # for this kind, the number changes nothing
+    squares = 2 * 0.1**2 + 2 * 0.15**2
+    assert spread_of("link", both, 2) == pytest.approx((math.sqrt(squares / 2), 2))
+    assert spread_of("link", [*both, alone], 2)[1] == 3
+    assert spread_of("bus", both, 2) == (0, 0)
+    host_rows = "Comm/HostToDevice/bytes:1073741824/cache:cold"
+    of_bus = [machine({host_rows: {"GBps": 3 * (x,)}}, context={"ranks": ranks})
+              for x, ranks in ((50, "1"), (60, "1"), (30, "2"), (40, "4"), (44, "4"))]  # fmt: skip
+    one, several = (spread_of("bus", of_bus, ranks) for ranks in (1, 8))
+    assert one == pytest.approx((math.log(6 / 5) / math.sqrt(2), 1))
+    assert several == pytest.approx((math.log(1.1) / math.sqrt(2), 1))
+
+
+def test_what_a_recording_keeps_of_a_result() -> None:
+    rows = [
+        samples.row(
+            ROW, GBps=1234567.0, GBps_low=1.0, GBps_high=2e6, slowest_rank=1.0, coverage=1.0
+        ),
+        samples.row("Comm/AllReduce/bytes:1/cache:cold", GBps=1.0, state="noisy", reason="why"),
+        samples.row("Softmax/A/n:1", comp_ms=1.0),
+    ]
+    found = recording_of(parse_result("a", json.dumps(samples.document(rows, hosts="a\tb"))), "a")
+    assert found.figures == {
+        ROW: {"GBps": (1234600.0, 1.0, 2e6), "slowest_rank": (1.0, 1.0, 1.0)},
+    }
+    assert found.doubts == {"Comm/AllReduce/bytes:1/cache:cold": "noisy: why"}
+    assert (found.model, found.ranks, found.machine) == (
+        ("cuda", "NVIDIA H200"),
+        2,
+        "2 × NVIDIA H200",
+    )
+    assert found.context["hosts"] == "a b"
+    assert found.context["nccl_version"] == ""
+
+
+@pytest.mark.parametrize(
+    ("access", "ranks", "hosts", "peers"),
+    [
+        ("1", "2", "a", "all"),
+        ("1 2 3", "4", "a", "all"),
+        ("1 3", "4", "a", "some"),
+        ("none", "4", "a", "none"),
+        ("1", "4", "a,b", "all"),  # two on each host
+        ("none", "1", "a", "all"),
+    ],
+)
+def test_peer_access_is_counted_on_a_host(access: str, ranks: str, hosts: str, peers: str) -> None:
+    rows = [samples.row(ROW)]
+    context = {"peer_access": access, "ranks": ranks, "hosts": hosts}
+    found = recording_of(parse_result("a", json.dumps(samples.document(rows, **context))), "a")
+    assert found.facts["peers"] == peers
+
+
+def test_what_rows_say_together_is_a_fact() -> None:
+    hot = "clocks were throttled: power cap; more"
+    said: Sequence[tuple[samples.Json, float, str]] = (
+        ({"reason": hot, "state": "noisy"}, 0.0, "in 1 rows: power cap"),
+        ({"reason": f"x, since {hot}", "state": "ok"}, 2.0, "in 2 rows: power cap"),
+    )
+    rows: list[samples.Json] = []
+    for place, (fields, foreign, told) in enumerate(said):
+        rows.append(samples.row(f"Comm/A/n:{place}", foreign_gpu_processes=foreign, **fields))
+        found = recording_of(parse_result("a", json.dumps(samples.document(rows))), "a").facts
+        assert (found["throttled"], found["foreign_gpu_processes"]) == (told, f"{foreign:g}")
+    found = recording_of(parse_result("a", json.dumps(samples.document(rows[1:]))), "a").facts
+    assert found["throttled"] == "for parts of 1 rows: power cap"
+
+
 # ---- healthy machines
 
 
@@ -139,6 +281,110 @@ def _centered(one: Recording, rows: Mapping[str, Mapping[str, float]]) -> Record
         for row, found in one.figures.items()
     }
     return replace(one, figures=figures)
+
+
+REFERENCE = [rates(400.0, file="a"), rates(396.0, file="b"), rates(404.0, file="c")]
+LOST = (400.0, 396.0, 404.0)
+
+
+def examine(
+    one: Recording, references: Sequence[Recording] = REFERENCE, judged: int = 1
+) -> Outcome:
+    (check,) = (check for check in CHECKS if check.name == LINK)
+    return examined(one, check, references, judged)
+
+
+@pytest.mark.parametrize(("judged", "quantile"), [(1, 2.919986), (20, 14.089047)])
+def test_a_figure_is_compared_with_one_more_run(judged: int, quantile: float) -> None:
+    """Student's t for two degrees of freedom, of 5 % on one side for all checks together."""
+    center = math.fsum(math.log(one) for one in LOST) / 3
+    spread = math.sqrt(sum((math.log(one) - center) ** 2 for one in LOST) / 2)
+    error = math.log(303 / 300) / 1.959964
+    away = quantile * math.hypot(spread * math.sqrt(4 / 3), error)
+    found = examine(rates(300.0, 290.0, 303.0), judged=judged)
+    worse = center - math.log(300)
+    assert found.loss == pytest.approx(
+        [1 - math.exp(-x) for x in (worse, worse - away, worse + away)]
+    )
+    assert found.limit == pytest.approx(math.exp(center - away) * 0.98, rel=1e-4)
+    assert found.sources == ["a", "b", "c"]
+    assert found.measured == "300 ±10 GB/s"
+
+
+def test_what_a_figure_says_beside_its_references() -> None:
+    bad = examine(rates(300.0, 300.0, 300.0))
+    assert (bad.verdict, bad.reason) == (Verdict.BAD, "25 % worse (22 to 27 %)")
+    assert bad.expected == "400, at least 379"
+    assert bad.action.startswith("Look for a link that is down")
+    assert (bad.row, bad.counter) == (ROW, "GBps")
+    fine = examine(rates(390.0))
+    assert (fine.verdict, fine.reason, fine.action) == (Verdict.GOOD, "", "")
+    told = examine(rates(300.0)).to_dict()
+    assert told["verdict"] == "bad"
+    assert "ways" not in told
+    assert examine(rates(300.0), []).reason == NO_MODEL
+    others = [rates(400.0, context={"device": "another"})]
+    assert examine(rates(300.0), others).reason == NO_MODEL
+    once = examine(rates(300.0), REFERENCE[:1])
+    assert once.reason == "recorded once: how much runs differ is unknown"
+    assert once.verdict is Verdict.UNKNOWN
+    none = machine({"other": {}})
+    assert examine(none).reason == "no such row here"
+    assert (
+        examine(rates(300.0, context={"ranks": "4"})).verdict is Verdict.BAD
+    )  # its number is all one
+
+
+LIMITS = Check("x", "slowdown", "Act.", cuda=ROW, limits=(1.05, 1.25))
+GAIN = Check("x", "gain", "Act.", cuda=ROW, limits=(1.5, 1.1))
+
+
+@pytest.mark.parametrize(
+    ("check", "figure", "doubt", "verdict"),
+    [
+        (LIMITS, (1.05, 1.05, 1.05), "", "good"),
+        (LIMITS, (1.2, 1.06, 1.3), "", "suspicious"),  # the whole interval is beyond
+        (LIMITS, (1.2, 1.04, 1.3), "", "good"),
+        (LIMITS, (1.25, 1.25, 1.25), "", "suspicious"),
+        (LIMITS, (1.3, 1.26, 1.3), "", "bad"),
+        (LIMITS, (1.0, 1.0, 1.04), "noisy: x", "good"),
+        (LIMITS, (1.0, 1.0, 1.06), "noisy: x", "not available"),
+        (LIMITS, (1.3, 1.26, 1.3), "noisy: x", "not available"),
+        (GAIN, (1.5, 1.5, 1.5), "", "good"),
+        (GAIN, (1.3, 1.2, 1.49), "", "suspicious"),
+        (GAIN, (1.3, 1.2, 1.51), "", "good"),
+        (GAIN, (1.1, 1.1, 1.1), "", "suspicious"),
+        (GAIN, (1.05, 1.0, 1.09), "", "bad"),
+        (GAIN, (1.6, 1.49, 1.7), "noisy: x", "not available"),
+    ],
+)
+def test_a_limit_is_passed_with_the_whole_interval(
+    check: Check, figure: tuple[float, float, float], doubt: str, verdict: str
+) -> None:
+    one = machine({ROW: {check.counter: figure}}, doubts={ROW: doubt} if doubt else {})
+    found = examined(one, check, [], 1)
+    assert str(found.verdict) == verdict
+    assert found.action == ("Act." if found.verdict.alarms else "")
+    assert found.expected == ("at most 1.05" if check is LIMITS else "at least 1.5")
+
+
+def test_a_row_that_failed_is_no_figure() -> None:
+    for doubt, verdict in (("invalid: wrong", Verdict.BAD), ("error: lost", Verdict.SUSPICIOUS)):
+        found = examined(rates(300.0, doubts={ROW: doubt}), LIMITS, [], 1)
+        told = "Mend what the other lines say, then measure again."
+        assert (found.verdict, found.reason, found.action) == (verdict, doubt, told)
+    assert examined(rates(1.0), replace(LIMITS, cuda=""), [], 1).reason == "not on the cuda backend"
+    assert examined(rates(1.0), replace(LIMITS, ranks=3), [], 1).reason == "needs 3 GPUs"
+    assert examined(rates(1.0), replace(LIMITS, ranks=2), [], 1).reason == "no such row here"
+
+
+@pytest.mark.parametrize(
+    ("figure", "shown"),
+    [((12.345, 12.345, 12.345), "12.3 GB/s"), ((0.01234, 0.012, 0.0125), "0.0123 ±0.0003 GB/s"),
+     ((1234.5, 1200.0, 1244.5), "1234 ±34 GB/s"), ((9.0, 8.0, 11.0), "9.00 ±2.00 GB/s")],
+)  # fmt: skip
+def test_a_figure_is_shown_with_three_digits(figure: Sequence[float], shown: str) -> None:
+    assert examine(rates(*figure)).measured == shown
 
 
 # ---- faults
@@ -295,242 +541,3 @@ def test_what_was_noisy_is_judged_by_the_second_look() -> None:
     slow = doctor_machine.recording({"factors": {"PeerCopy": 0.5}})
     assert alarms(noisy) == {}
     assert alarms(confirmed(noisy, slow, REFERENCES)) == {LINK: "bad"}
-
-
-# ---- the command
-
-
-def doctor(
-    folder: Path, *words: str, faults: Mapping[str, Any] | None = None, command: str = ""
-) -> "subprocess.CompletedProcess[str]":
-    """Run the command on the made-up machine."""
-    program = shlex.join([sys.executable, doctor_machine.__file__])
-    own = [] if "--compare" in words else ["--command", command or program]
-    return subprocess.run(
-        [*samples.PROGRAM, "doctor", *own, *words],
-        cwd=folder,
-        env={
-            "PATH": "/usr/bin:/bin",
-            "COLUMNS": "100",
-            "PYTHONPATH": f"{samples.TOOLS}:{Path(doctor_machine.__file__).parent}",
-            "DOCTOR_MACHINE": json.dumps(faults or {}),
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def test_a_healthy_machine_ends_with_status_0_and_a_result(tmp_path: Path) -> None:
-    done = doctor(tmp_path, "-o", "node.json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("2 × NVIDIA H200, driver 580.159.04\ncheck ")
-    assert done.stdout.endswith(" judged: good\n")
-    document = json.loads((tmp_path / "node.json").read_text(encoding="utf-8"))
-    assert document["verdict"] == "good"
-    (link,) = (one for one in document["checks"] if one["name"] == LINK)
-    assert link["verdict"] == "good"
-    assert "h200x2/comm.json" in link["sources"]
-
-
-def test_a_fault_is_measured_again_and_ends_with_status_1(tmp_path: Path) -> None:
-    done = doctor(tmp_path, faults={"factors": {"PeerCopy": 0.5}})
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "doctor: 1 of 12 rows measured again\n" in done.stderr
-    assert "\nbad: link by copy engine: 50 % worse (" in done.stdout
-    assert "nvidia-smi nvlink -s" in done.stdout
-
-
-def test_connections_come_with_how_to_set_them(tmp_path: Path) -> None:
-    done = doctor(tmp_path, faults={"context": {"env_CUDA_DEVICE_MAX_CONNECTIONS": "1"}})
-    assert done.returncode == 1
-    assert "\nbad: connections: " in done.stdout
-    assert "Megatron-LM: must be 1 with tensor or context parallelism" in done.stdout
-
-
-def test_what_comes_of_one_connection_is_said_after_it(tmp_path: Path) -> None:
-    """As seen on two H200."""
-    serial = {"state": "invalid", "valid": 0.0, "reason": "not overlapped: free together for 0"}
-    faults = {
-        "context": {"env_CUDA_DEVICE_MAX_CONNECTIONS": "1"},
-        "factors": {"Fsdp": 1.29, "Priority": 0.52},
-        "states": {"^Overlap": serial},
-    }
-    done = doctor(tmp_path, faults=faults)
-    said = [line.partition(": ")[2] for line in done.stdout.splitlines() if line.startswith("bad")]
-    assert said[0].startswith("connections: CUDA_DEVICE_MAX_CONNECTIONS is 1.")
-    assert said[1].startswith("link by NCCL, product, streams at once, collective and product: inv")
-    assert {one.partition(":")[0] for one in said[2:]} == {"prefetching step", "priorities"}
-
-
-def test_progress_says_how_long_it_takes(tmp_path: Path) -> None:
-    done = doctor(tmp_path, faults={"seconds": 9})
-    assert done.returncode == 0, done.stderr
-    assert "doctor: measuring, for at most 120 s\n" in done.stderr
-    assert " of 12 rows, about " in done.stderr
-    assert done.stderr.count(" of 12 rows") <= 4  # one in five seconds
-
-
-SLOW = {"factors": {"PeerCopy": 0.5}}
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--reference", "none.json"], "none.json: cannot be read: No such file or directory"),
-        (["--compare", "none.json", "node.json"], "none.json: cannot be read: No such file"),
-        (["--compare", "result.json", "node.json"], "result.json: not a result of the doctor"),
-        (["--compare", "broken.json", "node.json"], "broken.json: the recording is incomplete"),
-        (["--compare", "nan.json", "node.json"], "nan.json: the recording is incomplete or damage"),
-        (["--compare", "later.json", "node.json"], "later.json: doctor_schema is 9, and this"),
-        (["--compare", "node.json"], "--compare needs the results of two nodes or more"),
-        (["--compare", "node.json", "copy.json"], "copy.json is the same measurement as node.json"),
-        (["--compare", "node.json", "b300.json"], "b300.json is of 2 × NVIDIA B300, node.json of"),
-        (["--compare", "node.json", "one.json"], "one.json is of NVIDIA H200, node.json of 2 × NV"),
-        (["--", "--axis=n=1"], "--axis=n=1: the doctor sets it"),
-        (["--command", "false"], "--benchmark_filter=... --benchmark_out="),
-        (["--command", "/no/such"], "/no/such: cannot be started: No such file or directory"),
-        (["--timeout-s", "1"], "timed out after 1 s (--timeout-s)"),
-        (["-o", "none/x.json"], "none/x.json: cannot be written: "),
-    ],
-)
-def test_a_bad_input_is_refused_in_one_line(
-    words: Sequence[str], says: str, tmp_path: Path
-) -> None:
-    def write(name: str, document: object) -> None:
-        (tmp_path / name).write_text(json.dumps(document), encoding="utf-8")
-
-    def node(name: str, **context: str) -> None:
-        machine = doctor_machine.recording({"context": context})
-        write(name, {"doctor_schema": "1", "recording": vars(machine) | {"file": ""}})
-
-    node("node.json")
-    node("copy.json")
-    node("b300.json", device="NVIDIA B300")
-    node("one.json", ranks="1")
-    write("result.json", doctor_machine.document())
-    write("broken.json", {"doctor_schema": "1", "recording": {"figures": {"a": 1}}})
-    damaged = vars(doctor_machine.recording()) | {"figures": {"a": {"time": [float("nan")] * 3}}}
-    write("nan.json", {"doctor_schema": "1", "recording": damaged})
-    write("later.json", {"doctor_schema": "9"})
-    done = doctor(tmp_path, *words, faults={"seconds": 20 * ("--timeout-s" in words)})
-    assert done.returncode == 2, done.stdout
-    line = done.stderr.splitlines()[-1]
-    assert line.startswith("overlapbench doctor: ")
-    assert says in line
-    assert done.stdout == ""
-
-
-def test_a_machine_without_any_of_the_rows_could_not_be_examined(tmp_path: Path) -> None:
-    noisy = {".": {"state": "noisy", "reason": "x"}}
-    slow = {"rank_spread|Delay": 90, "gain": 0.1, "GBps|TF": 0.1, "_ms|time|_us": 3}
-    done = doctor(tmp_path, faults={"states": noisy, "factors": slow})
-    assert done.returncode == 2, done.stdout
-    assert "\nno figure could be judged\n" in done.stdout
-
-
-def test_nodes_are_compared_from_their_files(tmp_path: Path) -> None:
-    for number in range(3):
-        faults = SLOW if number == 1 else None
-        done = doctor(tmp_path, "-o", f"node{number}.json", faults=faults)
-        assert done.returncode == bool(faults), done.stderr
-    done = doctor(tmp_path, "--compare", "node*.json", "-o", "nodes.json")
-    assert done.returncode == 1, done.stderr
-    assert "node1.json" in done.stdout
-    assert "node0.json" not in done.stdout
-    (found,) = json.loads((tmp_path / "nodes.json").read_text())["differences"]
-    assert (found["check"], found["nodes"], found["verdict"]) == (LINK, ["node1.json"], "bad")
-
-
-# ---- nodes
-
-
-def nodes(count: int, faults: Mapping[int, Mapping[str, Any]], seed: int = 0) -> list[Recording]:
-    return [
-        doctor_machine.recording(faults.get(place), 1000 * seed + place, f"node{place}")
-        for place in range(count)
-    ]
-
-
-def told(found: Sequence[Any]) -> list[tuple[str, tuple[str, ...], str]]:
-    return [(one.check, one.nodes, str(one.verdict)) for one in found]
-
-
-@pytest.mark.parametrize("count", [3, 4, 7, 32])
-def test_the_node_that_differs_is_found(count: int) -> None:
-    found = differences(nodes(count, {1: SLOW}), REFERENCES)
-    assert told(found) == [(LINK, ("node1",), "bad")]
-    assert found[0].sentence == f"50 % worse than the median of {count} nodes"
-
-
-def test_of_two_nodes_nothing_says_which_is_at_fault() -> None:
-    found = differences(nodes(2, {1: SLOW}), REFERENCES)
-    assert told(found) == [(LINK, ("node0", "node1"), "bad")]
-    assert "nothing says which is at fault" in found[0].sentence
-
-
-def test_up_to_half_of_the_nodes_may_be_at_fault() -> None:
-    found = differences(nodes(5, {1: SLOW, 3: SLOW}), REFERENCES)
-    assert {one.nodes[0] for one in found} == {"node1", "node3"}
-
-
-def test_a_node_that_is_slow_in_everything_is_found() -> None:
-    slow = {"factors": {"GBps|TFLOPs": 0.6, "_ms|time|_us|": 1 / 0.6}}
-    found = differences(nodes(3, {2: slow}), REFERENCES)
-    assert {one.nodes for one in found} == {("node2",)}
-    assert len(found) >= 6
-
-
-def test_a_fact_of_one_node_is_found() -> None:
-    limited = {"context": {"env_NCCL_MAX_CTAS": "4"}}
-    found = differences(nodes(4, {3: limited}), REFERENCES)
-    assert told(found) == [("NCCL's variables", ("node3",), "suspicious")]
-    assert found[0].sentence == "NCCL_MAX_CTAS is 4, on 3 of 4 nodes unset"
-
-
-@pytest.mark.parametrize("count", [2, 3, 4, 8, 33])
-@pytest.mark.parametrize("spread", [0.5, 4.0])
-@pytest.mark.parametrize("tails", ["normal", "t of 5"])
-@pytest.mark.parametrize("is_known", [True, False])
-def test_equal_nodes_seldom_differ(count: int, spread: float, tails: str, is_known: bool) -> None:
-    """At most 5 % of tables, and two standard errors, however much healthy nodes differ.
-
-    Also where noise has heavier tails than a normal distribution, and where nothing is known of it.
-    """
-    random = np.random.default_rng(count)
-    tables, checks, seen = 500, 13, 0
-    for _ in range(tables):
-        shape = checks, count
-        noise = random.normal(size=shape) if tails == "normal" else random.standard_t(5, shape)
-        wrong = np.exp((0.4 if is_known else 2.0) * random.normal(size=(checks, 1)))
-        units = [*np.repeat((spread * wrong * noise)[..., np.newaxis], 3, axis=-1)]
-        seen += any(one.any() for one in striking(units, [8.0 * is_known] * checks, 0.05))
-    assert seen / tables <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
-
-
-@pytest.mark.parametrize(("count", "away"), [(5, 200.0), (8, 40.0), (33, 15.0)])
-def test_a_node_is_found_by_what_the_others_say_alone(count: int, away: float) -> None:
-    random = np.random.default_rng(3)
-    found = 0
-    for _ in range(50):
-        units = [*np.repeat(random.normal(size=(10, count, 1)), 3, axis=-1)]
-        units[4][1] += away
-        found += bool(striking(units, [0.0] * 10, 0.05)[4][1])
-    assert found >= 40
-
-
-def test_a_node_whose_figure_is_hardly_known_does_not_differ() -> None:
-    wide = {"PeerCopy": {"GBps_high": 500.0}}
-    found = differences(nodes(4, {1: SLOW | {"states": wide}}), REFERENCES)
-    assert found == []
-    noisy = {"PeerCopy": {"state": "noisy", "reason": "x"}}
-    assert differences(nodes(4, {1: SLOW | {"states": noisy}}), REFERENCES) == []
-
-
-@pytest.mark.parametrize("backwards", [False, True])
-def test_limits_tell_nodes_apart_if_most_are_within(backwards: bool) -> None:
-    slow = {"factors": {"SecondDelay": 1.5}}
-    found = differences(nodes(3, {1: slow} if not backwards else {0: slow, 1: slow}), REFERENCES)
-    expected = [("streams at once", ("node1",), "bad")]
-    assert told(found) == ([] if backwards else expected)

@@ -1,0 +1,157 @@
+"""The command doctor on a made-up machine: what it prints, its status, and what it refuses."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import doctor_machine
+import samples
+from test_doctor import LINK
+
+SLOW = {"factors": {"PeerCopy": 0.5}}
+
+
+def doctor(
+    folder: Path, *words: str, faults: Mapping[str, Any] | None = None, command: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """Run the command on the made-up machine."""
+    program = shlex.join([sys.executable, doctor_machine.__file__])
+    own = [] if "--compare" in words else ["--command", command or program]
+    return subprocess.run(
+        [*samples.PROGRAM, "doctor", *own, *words],
+        cwd=folder,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "COLUMNS": "100",
+            "PYTHONPATH": f"{samples.TOOLS}:{Path(doctor_machine.__file__).parent}",
+            "DOCTOR_MACHINE": json.dumps(faults or {}),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_healthy_machine_ends_with_status_0_and_a_result(tmp_path: Path) -> None:
+    done = doctor(tmp_path, "-o", "node.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("2 × NVIDIA H200, driver 580.159.04\ncheck ")
+    assert done.stdout.endswith(" judged: good\n")
+    document = json.loads((tmp_path / "node.json").read_text(encoding="utf-8"))
+    assert document["verdict"] == "good"
+    (link,) = (one for one in document["checks"] if one["name"] == LINK)
+    assert link["verdict"] == "good"
+    assert "h200x2/comm.json" in link["sources"]
+
+
+def test_a_fault_is_measured_again_and_ends_with_status_1(tmp_path: Path) -> None:
+    done = doctor(tmp_path, faults={"factors": {"PeerCopy": 0.5}})
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "doctor: 1 of 12 rows measured again\n" in done.stderr
+    assert "\nbad: link by copy engine: 50 % worse (" in done.stdout
+    assert "nvidia-smi nvlink -s" in done.stdout
+
+
+def test_connections_come_with_how_to_set_them(tmp_path: Path) -> None:
+    done = doctor(tmp_path, faults={"context": {"env_CUDA_DEVICE_MAX_CONNECTIONS": "1"}})
+    assert done.returncode == 1
+    assert "\nbad: connections: " in done.stdout
+    assert "Megatron-LM: must be 1 with tensor or context parallelism" in done.stdout
+
+
+def test_what_comes_of_one_connection_is_said_after_it(tmp_path: Path) -> None:
+    """As seen on two H200."""
+    serial = {"state": "invalid", "valid": 0.0, "reason": "not overlapped: free together for 0"}
+    faults = {
+        "context": {"env_CUDA_DEVICE_MAX_CONNECTIONS": "1"},
+        "factors": {"Fsdp": 1.29, "Priority": 0.52},
+        "states": {"^Overlap": serial},
+    }
+    done = doctor(tmp_path, faults=faults)
+    said = [line.partition(": ")[2] for line in done.stdout.splitlines() if line.startswith("bad")]
+    assert said[0].startswith("connections: CUDA_DEVICE_MAX_CONNECTIONS is 1.")
+    assert said[1].startswith("link by NCCL, product, streams at once, collective and product: inv")
+    assert {one.partition(":")[0] for one in said[2:]} == {"prefetching step", "priorities"}
+
+
+def test_progress_says_how_long_it_takes(tmp_path: Path) -> None:
+    done = doctor(tmp_path, faults={"seconds": 9})
+    assert done.returncode == 0, done.stderr
+    assert "doctor: measuring, for at most 120 s\n" in done.stderr
+    assert " of 12 rows, about " in done.stderr
+    assert done.stderr.count(" of 12 rows") <= 4  # one in five seconds
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--reference", "none.json"], "none.json: cannot be read: No such file or directory"),
+        (["--compare", "none.json", "node.json"], "none.json: cannot be read: No such file"),
+        (["--compare", "result.json", "node.json"], "result.json: not a result of the doctor"),
+        (["--compare", "broken.json", "node.json"], "broken.json: the recording is incomplete"),
+        (["--compare", "nan.json", "node.json"], "nan.json: the recording is incomplete or damage"),
+        (["--compare", "later.json", "node.json"], "later.json: doctor_schema is 9, and this"),
+        (["--compare", "node.json"], "--compare needs the results of two nodes or more"),
+        (["--compare", "node.json", "copy.json"], "copy.json is the same measurement as node.json"),
+        (["--compare", "node.json", "b300.json"], "b300.json is of 2 × NVIDIA B300, node.json of"),
+        (["--compare", "node.json", "one.json"], "one.json is of NVIDIA H200, node.json of 2 × NV"),
+        (["--", "--axis=n=1"], "--axis=n=1: the doctor sets it"),
+        (["--command", "false"], "--benchmark_filter=... --benchmark_out="),
+        (["--command", "/no/such"], "/no/such: cannot be started: No such file or directory"),
+        (["--timeout-s", "1"], "timed out after 1 s (--timeout-s)"),
+        (["-o", "none/x.json"], "none/x.json: cannot be written: "),
+    ],
+)
+def test_a_bad_input_is_refused_in_one_line(
+    words: Sequence[str], says: str, tmp_path: Path
+) -> None:
+    def write(name: str, document: object) -> None:
+        (tmp_path / name).write_text(json.dumps(document), encoding="utf-8")
+
+    def node(name: str, **context: str) -> None:
+        machine = doctor_machine.recording({"context": context})
+        write(name, {"doctor_schema": "1", "recording": vars(machine) | {"file": ""}})
+
+    node("node.json")
+    node("copy.json")
+    node("b300.json", device="NVIDIA B300")
+    node("one.json", ranks="1")
+    write("result.json", doctor_machine.document())
+    write("broken.json", {"doctor_schema": "1", "recording": {"figures": {"a": 1}}})
+    damaged = vars(doctor_machine.recording()) | {"figures": {"a": {"time": [float("nan")] * 3}}}
+    write("nan.json", {"doctor_schema": "1", "recording": damaged})
+    write("later.json", {"doctor_schema": "9"})
+    done = doctor(tmp_path, *words, faults={"seconds": 20 * ("--timeout-s" in words)})
+    assert done.returncode == 2, done.stdout
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("overlapbench doctor: ")
+    assert says in line
+    assert done.stdout == ""
+
+
+def test_a_machine_without_any_of_the_rows_could_not_be_examined(tmp_path: Path) -> None:
+    noisy = {".": {"state": "noisy", "reason": "x"}}
+    slow = {"rank_spread|Delay": 90, "gain": 0.1, "GBps|TF": 0.1, "_ms|time|_us": 3}
+    done = doctor(tmp_path, faults={"states": noisy, "factors": slow})
+    assert done.returncode == 2, done.stdout
+    assert "\nno figure could be judged\n" in done.stdout
+
+
+def test_nodes_are_compared_from_their_files(tmp_path: Path) -> None:
+    for number in range(3):
+        faults = SLOW if number == 1 else None
+        done = doctor(tmp_path, "-o", f"node{number}.json", faults=faults)
+        assert done.returncode == bool(faults), done.stderr
+    done = doctor(tmp_path, "--compare", "node*.json", "-o", "nodes.json")
+    assert done.returncode == 1, done.stderr
+    assert "node1.json" in done.stdout
+    assert "node0.json" not in done.stdout
+    (found,) = json.loads((tmp_path / "nodes.json").read_text())["differences"]
+    assert (found["check"], found["nodes"], found["verdict"]) == (LINK, ["node1.json"], "bad")
