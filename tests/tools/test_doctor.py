@@ -136,8 +136,8 @@ def test_a_figure_has_a_logarithm_unless_it_is_doubted() -> None:
     doubts = {"noisy: x": (None, 8.0), "invalid: x": (None, None), "error: x": (None, None)}
     for doubt, values in doubts.items():
         one = rates(8.0, doubts={ROW: doubt})
-        found = [one.log((ROW, "GBps"), noisy=noisy) for noisy in (False, True)]
-        assert [each and math.exp(each.value) for each in found] == [
+        logs = [one.log((ROW, "GBps"), noisy=noisy) for noisy in (False, True)]
+        assert [each and math.exp(each.value) for each in logs] == [
             value and pytest.approx(value) for value in values
         ]
     host = rates(8.0, doubts={ROW: "noisy: x"}, context={"backend": "host"})

@@ -16,7 +16,15 @@ from overlapbench.prediction.answers import answers, beside_measured
 from overlapbench.prediction.changes import with_buckets, with_prefetch
 from overlapbench.prediction.factors import Pair, closest, pairs_of, rules_of, shuffled
 from overlapbench.prediction.links import Asked, Links, Network, Point, links_of, time_of, weight
-from overlapbench.prediction.model import Book, Prediction, Question, named, predict_one, scheduled
+from overlapbench.prediction.model import (
+    Book,
+    Prediction,
+    Question,
+    _most_similar,
+    named,
+    predict_one,
+    scheduled,
+)
 from overlapbench.prediction.schedules import Row, Run, Step, Time, Work, read_rows
 from overlapbench.reading.names import BenchmarkName
 from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
@@ -258,6 +266,8 @@ def test_buckets_of_another_size_are_those_that_would_be_measured(had: int, want
     assert lanes(made) == lanes(ddp(MACHINE, 2, wants))
     assert (made.own.time, made.own.lanes_ms) == (None, ())
     assert made.runs[:-1] == ddp(MACHINE, 2, had).runs[:-1]
+    again = with_buckets(made, 2 * wants * LAYER_BYTES)
+    assert lanes(again) == lanes(ddp(MACHINE, 2, 2 * wants))
 
 
 @pytest.mark.parametrize(("had", "wants"), [(0, 1), (0, 2), (2, 0), (1, 99)])
@@ -388,6 +398,22 @@ def test_the_schedule_of_the_wanted_row_is_preferred() -> None:
     told = "its schedule depends on the ranks: add the output of --plan_ranks 4 --plan_nodes 1, or"
     with pytest.raises(ResultError, match=told):
         scheduled(Book([moe]), moe, Question(gpus=4))
+
+
+def test_a_work_of_the_same_name_is_nearer_than_one_of_the_same_size() -> None:
+    works = [Work(name, "COMP", flops=amount) for name, amount in (("a", 8.0), ("b", 16.0))]
+    moved = Work("c", "COMP", moved_bytes=16.0)
+    bare = row("cuda", "nccl", *(alone(place, 1.0 + place, 1.0) for place in range(3)))
+    base = replace(bare, works=(*works, moved))
+
+    def similar(name: str, kind: str = "COMP", **cost: float) -> str:
+        found = _most_similar(base, Work(name, kind, **cost))  # type: ignore[arg-type]
+        return found[0].name if found else ""
+
+    assert similar("a", flops=16.0) == "a"
+    assert [similar("x", flops=flops) for flops in (11.0, 12.0)] == ["a", "b"]
+    assert similar("x", moved_bytes=8.0) == "c"
+    assert similar("a", "MEM", flops=8.0) == ""
 
 
 def test_the_error_of_a_prediction_is_a_share_of_what_was_measured() -> None:

@@ -23,8 +23,7 @@ def with_buckets(row: Row, bucket_bytes: float) -> Row:
     first, begin = 0, -1
     for i in sums:
         (made,) = old[i].after
-        makers = [k for k in range(begin + 1, made + 1) if old[k].lane == old[made].lane
-                  and old[k].work == old[made].work]  # fmt: skip
+        makers = [k for k in range(begin + 1, made + 1) if old[k].work == old[made].work]
         bytes_ = row.works[old[i].work].wire_bytes * old[i].share
         atoms += [(maker, bytes_ / len(makers)) for maker in makers]
         first = first or len(makers)

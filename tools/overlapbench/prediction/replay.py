@@ -97,7 +97,7 @@ class _Replay:
             awaited_ms = [self.done.end_ms[earlier] for earlier in step.host_after]
             if max(awaited_ms, default=0.0) > self.now_ms:
                 return
-            self.host_ms = max(self.host_ms, *awaited_ms, 0.0) + self.rules.enqueue_ms
+            self.host_ms = max([self.host_ms, *awaited_ms]) + self.rules.enqueue_ms
             self.ready_ms[self.enqueued] = max(self.ready_ms[self.enqueued], self.host_ms)
             self.enqueued += 1
 
