@@ -147,18 +147,9 @@ def test_of_too_many_rows_the_first_are_drawn() -> None:
 
 def test_curves_that_a_cut_leaves_incomplete_are_not_drawn() -> None:
     rows = [samples.overlap(f"A+B/n:{n}/grid:{g}x{g}") for n in range(502) for g in (1, 2)]
-    first = samples.overlap("A+B/n:999/grid:1x1")
-    chart = draw(samples.document([first, *rows, samples.overlap("A+B/n:999/grid:2x2")]))["times"]
+    first, last = (samples.overlap(f"A+B/n:999/grid:{grid}") for grid in ("1x1", "2x2"))
+    chart = draw(samples.document([first, *rows, last]))["slowdown"]
     assert len(chart.rows) == MOST_ROWS - 2
-
-
-def test_times_are_the_medians_of_the_rows() -> None:
-    rows = samples.sweep("tile")
-    chart = draw(samples.document(rows))["times"]
-    drawn = {(r["name"], r["series"]): r["time_ms"] for r in records(chart, "time_ms")}
-    kinds = {"C: computation alone": "comp_ms", "M: communication alone": "comm_ms"}
-    kinds["T: both together"] = "overlap_ms"
-    assert drawn == {(row["name"], what): row[key] for row in rows for what, key in kinds.items()}
 
 
 def test_many_curves_get_a_panel_for_each_pair() -> None:
@@ -336,7 +327,7 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
 @pytest.mark.parametrize(
     ("rows", "names"),
     [
-        (samples.sweep(), ["slowdown", "times", "pairs"]),
+        (samples.sweep(), ["slowdown", "pairs"]),
         (samples.pairs(), ["pairs"]),
         (samples.sweep()[:1], ["pairs"]),
         (samples.bandwidths(), ["families"]),

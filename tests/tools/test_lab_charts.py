@@ -295,9 +295,13 @@ def test_shares_not_to_be_trusted_are_not_stacked() -> None:
 
 
 def test_pairs_are_named_by_both_sides_and_their_differing_axes() -> None:
-    rows = samples.attributions()[:2]
-    names = [r["bar"] for r in drawn("attribution", rows, "reach") if "part" not in r]
-    assert names == ["CublasGemm beside AllGather nccl", "CublasGemm beside AllGather sm_bulk"]
+    drawn_bars = drawn("attribution", samples.attributions()[:3], "reach")
+    names = [(r["panel"], r["bar"]) for r in drawn_bars if "part" not in r]
+    assert names == [
+        ("CublasGemm", "AllGather · nccl · neither side first"),
+        ("CublasGemm", "AllGather · sm_bulk · neither side first"),
+        ("StreamKernel", "AllGather · nccl · neither side first"),
+    ]
 
 
 def test_intervals_of_shares_are_told() -> None:

@@ -110,7 +110,7 @@ def test_every_row_is_in_a_table_under_its_name(full: Page) -> None:
 
 def test_every_chart_is_drawn_once_with_its_data(full: Page) -> None:
     assert full.values("figure", "data-chart") == [
-        *("slowdown", "times", "pairs", "families-Comm", "families-Copy", "priority"),
+        *("slowdown", "pairs", "families-Comm", "families-Copy", "priority"),
         *("families-Supply", "families-Launch", "families-Gelu", "families-Softmax"),
         *("tokens", "steps-Tp-Block", "families-Ddp", "steps-Fsdp"),
         *("steps-Layers", "families-Pp-GPipe", "families-Pp-OneFOneB", "families-Pp-Interleaved"),

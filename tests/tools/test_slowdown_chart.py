@@ -20,7 +20,7 @@ from overlapbench.cli import chart
 from overlapbench.view import theme
 
 REPOSITORY = Path(__file__).parents[2]
-NAMES = ["slowdown", "times", "pairs", "priority", "tokens", "steps"]
+NAMES = ["slowdown", "pairs", "priority", "tokens", "steps"]
 NAMES += ["link", "partition", "matrix", "triple", "attribution", "families"]
 ALL_FILES = {"index.html"} | {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "svg")}
 
@@ -73,7 +73,6 @@ def test_png(drawn: Path, name: str) -> None:
             ["slowdown T / max(C, M): 1", "grid of the compute kernel", "perfect overlap"],
         ),
         ("slowdown", ["knee 1.41", "16×16", "AllToAll+Gemm · work tile"]),
-        ("times", ["time (ms)", "grid of the compute kernel", "T: both together"]),
         (
             "pairs",
             ["communication", "computation", "1.41", "invalid", "error", "AllToAll · 1 GiB"],
@@ -98,7 +97,7 @@ def test_png(drawn: Path, name: str) -> None:
         ("tokens", ["time (ms)", "tokens of all ranks", "RowParallel · llama70b", "4: 1.10×"]),
         (
             "steps",
-            ["no computation beside it", "Fsdp/Prefetch · copy · prefetch 1", "20 %", "5.0 %"],
+            ["no computation beside it", "copy · prefetch 1", "20 %", "5.0 %"],
         ),
     ],
 )
@@ -177,7 +176,7 @@ def test_charts_of_an_earlier_run_go_and_other_files_stay(tmp_path: Path) -> Non
     kept = {"notes.txt", "run.json"}
     assert set(contents(tmp_path)) == kept | {
         "index.html",
-        *(f"{name}.{suffix}" for name in NAMES[:3] for suffix in ("png", "svg")),
+        *(f"{name}.{suffix}" for name in NAMES[:2] for suffix in ("png", "svg")),
     }
 
 

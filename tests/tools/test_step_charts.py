@@ -44,12 +44,12 @@ def test_the_tick_is_where_the_plain_form_ends() -> None:
     assert [bar["text"] for bar in bars] == ["40 %", "20 %", "5.0 %", "10 %"]
 
 
-def test_steps_are_named_by_family_and_differing_axes() -> None:
+def test_steps_are_named_by_differing_axes() -> None:
     assert [bar["bar"] for bar in bars_of(samples.steps()[:4])] == [
-        "Fsdp/Prefetch · nccl · prefetch 0",
-        "Fsdp/Prefetch · nccl · prefetch 1",
-        "Fsdp/Prefetch · copy · prefetch 1",
-        "Tp/Block/Forward",
+        "nccl · prefetch 0",
+        "nccl · prefetch 1",
+        "copy · prefetch 1",
+        "Forward",
     ]
 
 

@@ -8,8 +8,9 @@ from overlapbench.packages import packages
 from overlapbench.prediction.model import Prediction
 from overlapbench.reading.names import part_name
 from overlapbench.statistics.intervals import digits
-from overlapbench.view import theme, vega
-from overlapbench.view.charts.axes import count_axis
+from overlapbench.view import vega
+from overlapbench.view.charts.axes import FROM_ZERO, count_axis
+from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.charts.naming import STANDING_TRANSPORT
 from overlapbench.view.console import Entry, Screen, folded, table
 from overlapbench.view.vega import PICTURES, Spec
@@ -81,30 +82,24 @@ def picture(found: Sequence[Prediction], suffix: str) -> bytes:
 
 def specification(found: Sequence[Prediction]) -> Spec:
     """Draw step time and efficiency against the number of GPUs, a curve for each setting."""
-    records = []
-    for curve, same in grouped(found, _curve).items():
-        first = min(same, key=lambda one: one.ranks)
-        for one in same:
-            record = {"curve": curve, "gpus": one.ranks, "ms": one.ms, "trusted": True}
-            efficiency = 100 * first.ms / one.ms
-            records.append(
-                record | {"ms_low": one.low, "ms_high": one.high, "efficiency": efficiency}
-            )
-    style = theme.curve_style({_curve(one): _transport(one) for one in found})
-    looks = {channel: one | {"field": "curve"} for channel, one in style.items()}
-    _, x = count_axis([one.ranks for one in found], 2)
-    shared = {
-        "x": vega.field("gpus:Q", title="GPUs", **x),
-        "color": looks["color"],
-        "tooltip": vega.tooltip("curve:N", "gpus:Q", "ms:Q", "efficiency:Q"),
+    first = {
+        curve: min(same, key=lambda one: one.ranks).ms
+        for curve, same in grouped(found, _curve).items()
     }
-    panels = []
-    for name, title in (("ms", "step time (ms)"), ("efficiency", "efficiency (%)")):
-        at = shared | {"y": vega.field(f"{name}:Q", title=title)}
-        points = vega.mark("point", at | {"shape": looks["shape"]}, filled=True, size=50, opacity=1)
-        layers = [*vega.intervals(records, at), vega.mark("line", at), points]
-        panels.append(vega.panel(layers, records, width=380, height=260))
-    return vega.whole({"concat": panels, "columns": 2}, vega.chart_title(_title(found), []))
+    records = [
+        {"name": one.name, "series": _curve(one), "transport": _transport(one), "trusted": True}
+        | {"gpus": one.ranks, "ms": one.ms, "ms_low": one.low, "ms_high": one.high}
+        | {"efficiency": 100 * first[_curve(one)] / one.ms}
+        for one in found
+    ]
+
+    def draw(figure: str) -> Spec:
+        x, y = X("gpus", "GPUs", count_axis), Y(figure, "", FROM_ZERO)
+        return Curves(x=x, y=y, tooltip=["gpus", "efficiency"]).draw_panel(records, records, 2)
+
+    panels = {"step time (ms)": "ms", "efficiency (%)": "efficiency"}
+    drawn = vega.lay_out(panels, draw, most_columns=2, height=260)
+    return vega.whole(drawn, vega.chart_title(_title(found), []))
 
 
 def _title(found: Sequence[Prediction]) -> str:

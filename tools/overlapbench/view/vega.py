@@ -81,18 +81,13 @@ def mark(
 
 
 def intervals(records: Sequence[Record], encoding: Spec, axis: str = "y") -> list[Spec]:
-    """Draw a bar for each interval of the field on an axis, if there are any."""
+    """Draw a bar for each interval of a trusted field on an axis, if there are any."""
     place, name = encoding[axis], encoding[axis]["field"]
     if not any(f"{name}_low" in record for record in records):
         return []
     ends = {axis: place | {"field": f"{name}_low"}, f"{axis}2": {"field": f"{name}_high"}}
-    known = f"isValid(datum.{name}_low)"
-    plain = {key: value for key, value in encoding.items() if key not in ("color", "shape")}
-    colour = {"color": encoding["color"]} if "color" in encoding else {}
-    return [
-        mark("rule", plain | colour | ends, f"{GOOD} && {known}", **theme.INTERVAL),
-        mark("rule", plain | ends, f"{BAD} && {known}", **theme.INTERVAL, color=theme.GREY),
-    ]
+    plain = {channel: one for channel, one in encoding.items() if channel != "shape"}
+    return [mark("rule", plain | ends, f"{GOOD} && isValid(datum.{name}_low)", **theme.INTERVAL)]
 
 
 def haloed(
@@ -135,13 +130,11 @@ def lay_out(
     most_columns: int,
     height: int,
     width: float = 0,
-    independent: Sequence[str] = (),
 ) -> Spec:
     """Draw a panel of each part below its title; a single untitled part is the whole drawing.
 
     With 0 columns, each panel fills the picture's width. Without a width, the columns fill it, too.
     The height is that of panels that have none.
-    `independent` names scales that no panels share.
     """
     columns = min(most_columns, len(parts)) or 1
     column_width = theme.WIDTH // columns - _AXIS_WIDTH if most_columns else FULL_WIDTH
@@ -151,8 +144,7 @@ def lay_out(
     panels = [
         size | draw(part) | {"title": panel_title(title, columns)} for title, part in parts.items()
     ]
-    scales = {"scale": dict.fromkeys(independent, "independent")}
-    return {"concat": panels, "columns": columns} | ({"resolve": scales} if independent else {})
+    return {"concat": panels, "columns": columns}
 
 
 def whole(drawing: Spec, title: Spec | None = None) -> Spec:

@@ -1,7 +1,7 @@
 """Bars, as data: of parts that add up, with a tick and a text at their ends.
 
 A part may be negative due to noise: it is then left of zero, and the others reach
-beyond the sum. Many bars become small multiples: a panel for each group.
+beyond the sum. Bars are small multiples: a panel for each group.
 """
 
 import textwrap
@@ -11,20 +11,19 @@ from dataclasses import dataclass
 from overlapbench.grouping import grouped
 from overlapbench.reading.result import Row
 from overlapbench.view import theme, vega
-from overlapbench.view.charts.naming import Naming, unnamed
+from overlapbench.view.charts.naming import Naming
 from overlapbench.view.charts.records import ChartKind, Rows, record_of
 from overlapbench.view.vega import BAD, GOOD, Record, Spec
 
 _STEP = 22  # of a bar
-_LETTER_WIDTH = 6.2
+_LETTER_WIDTH = 5.3
 _LEAST_WIDTH = 150  # of a panel
 _MARGINS = 30
 _TICK = 50  # pixels between ticks, at least
 _GAP = 10  # beside the text of a bar
 _MOST_TEXT = 0.8  # of the width
 _LEAST = 0.1  # minimum of the axis
-_MANY = 24  # bars of a panel: more become small multiples
-_COLUMNS = 2  # of those
+_COLUMNS = 2  # of panels
 
 
 @dataclass(frozen=True)
@@ -43,43 +42,36 @@ class Bars(ChartKind):
     """A chart of bars, from top to bottom."""
 
     rows: Rows
+    group: Naming  # the panel of a bar
     label: Naming
     bar: Callable[[Row], Bar]
     colours: Mapping[str, str]  # of parts by name, in the legend's order
     x_title: str
-    panel: Naming = unnamed
-    group: Naming = unnamed  # panels of many bars
-    within: Naming = unnamed  # bars of such a panel
-    scale_of_each: bool = False  # of those panels
+    scale_of_each: bool = False  # of the panels
     tooltip: Sequence[str] = ()  # further fields of parts
 
     def select(self, rows: Sequence[Row]) -> list[Row]:
         return self.rows.taken(rows)
 
     def draw(self, rows: Sequence[Row]) -> Spec:
-        many = self.group is not unnamed and len(rows) > _MANY
-        name = (self.within if many else self.label)(rows)
-        title = (self.group if many else self.panel)(rows)
+        name, title = self.label(rows), self.group(rows)
         bars = [(self.bar(row), record_of(row, bar=name(row), panel=title(row))) for row in rows]
         panels = grouped(bars, lambda one: one[1]["panel"])
-        names = {panel: _names(mine if many else bars) for panel, mine in panels.items()}
-        labels = _LETTER_WIDTH * max(len(name) for mine in names.values() for name in mine)
-        fitting = min(_COLUMNS, int(theme.WIDTH / (labels + _LEAST_WIDTH))) or 1
-        columns = fitting if many else len(panels)
-        sides = columns if many else 1  # panels with labels, side by side
-        width = max(_LEAST_WIDTH, (theme.WIDTH - sides * labels) / columns - _MARGINS)
+        labels = _LETTER_WIDTH * max(len(record["bar"]) for _, record in bars)
+        fitting = min(_COLUMNS, len(panels), int(theme.WIDTH / (labels + _LEAST_WIDTH)))
+        columns = max(1, fitting)
+        width = max(_LEAST_WIDTH, theme.WIDTH / columns - labels - _MARGINS)
 
         def draw(mine: Sequence[tuple[Bar, Record]]) -> Spec:
-            panel = mine[0][1]["panel"]
-            axis = {**theme.CELL_AXIS, "labels": many or panel == next(iter(panels))}
-            y = vega.field("bar:N", title=None, scale={"domain": names[panel]}, axis=axis)
-            scale = _scale(mine if many and self.scale_of_each else bars, width)
-            below = panel in [*panels][-columns:]  # nothing is
+            names = list(dict.fromkeys(record["bar"] for _, record in mine))
+            y = vega.field("bar:N", title=None, scale={"domain": names}, axis=theme.CELL_AXIS)
+            scale = _scale(mine if self.scale_of_each else bars, width)
+            below = mine[0][1]["panel"] in [*panels][-columns:]  # nothing is
             told = textwrap.wrap(self.x_title, int(width / _LETTER_WIDTH)) if below else None
             ticks = {"tickCount": max(2, width // _TICK)}
             x = vega.field("adds:Q", title=told, scale=scale, axis=ticks)
             layers = [*self._stacks(mine, x, y), *self._ends(mine, x, y)]
-            return vega.panel(layers, height=_STEP * len(names[panel]))
+            return vega.panel(layers, height=_STEP * len(names))
 
         return vega.lay_out(panels, draw, columns, 0, width)
 
@@ -112,10 +104,6 @@ class Bars(ChartKind):
             vega.mark("tick", base | tick, f"{GOOD} && datum.parted", records, **grey),
             vega.mark("text", text, "", records, align="left", dx=6),
         ]
-
-
-def _names(bars: Sequence[tuple[Bar, Record]]) -> list[str]:
-    return list(dict.fromkeys(record["bar"] for _, record in bars))
 
 
 def _scale(bars: Sequence[tuple[Bar, Record]], width: float) -> Spec:

@@ -5,20 +5,22 @@ most different whole numbers. So every family has a chart, also a new one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.counters import Better, Counter
 from overlapbench.reading.result import Row
 from overlapbench.statistics import intervals
+from overlapbench.view import vega
 from overlapbench.view.charts import axes, findings, naming
-from overlapbench.view.charts.curves import Curves, X, Y
-from overlapbench.view.charts.records import Rows, kind_of, whole
+from overlapbench.view.charts.curves import COLUMNS, Curves, X, Y
+from overlapbench.view.charts.records import ChartKind, Rows, kind_of, whole
 from overlapbench.view.vega import Spec
 
 _OWN = ("Overlap", "Priority", "Tp", "Fsdp", "Moe", "Layers", "MixedPrecision", "Lab/")
 _TIMES = ("ms", "us")  # units
+_HEIGHT = 240
 _EXPECTED = ("predicted_", "formula_")  # what the names of references begin with
 
 
@@ -58,47 +60,57 @@ def _found(rows: Sequence[Row], counter: Counter, axis: str) -> str:
     return f"{words} {told} {counter.title}, {where}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class General(Curves):
+def _charts(rows: Sequence[Row]) -> dict[str, tuple[Curves, Sequence[Row]]]:
+    """Return, by title, a chart and its rows for each kind of these rows that can be drawn."""
+    charts: dict[str, tuple[Curves, Sequence[Row]]] = {}
+    own = (row for row in rows if not kind_of(row).startswith(_OWN))
+    for kind, members in grouped(own, kind_of).items():
+        counter = next(filter(None, map(_shown, members)), None)
+        sizes = {
+            axis: {size for row in members if (size := whole(row, axis)) is not None}
+            for axis in dict.fromkeys(axis for row in members for axis, _ in row.name.axes)
+        }
+        axis = max(sizes, key=lambda one: len(sizes[one]), default="")
+        if counter and sizes.get(axis):
+            chart = _chart(counter, axis)
+            drawn = chart.select(members)
+            topic = _found(drawn, counter, axis) or f"{counter.label} against {axis}"
+            charts |= {f"{kind}: {topic}": (chart, drawn)} if drawn else {}
+    return charts
+
+
+def _chart(counter: Counter, axis: str) -> Curves:
+    return Curves(
+        rows=Rows(known=[counter.name]),
+        x=X("size", axis, _place, partial(whole, axis=axis)),
+        y=Y(counter.name, "", axes.FROM_ZERO),
+        reference="expected",
+        derived={"expected": lambda row: _expected(row, counter)},
+        series=naming.named("transport", axis, head=naming.transport_names),
+    )
+
+
+class General(ChartKind):
     """Curves of any rows that are swept."""
 
     def select(self, rows: Sequence[Row]) -> list[Row]:
-        return super(General, self._of(rows)).select(rows)
+        shown = {id(row) for _, drawn in _charts(rows).values() for row in drawn}
+        return [row for row in rows if id(row) in shown]
 
     def draw(self, rows: Sequence[Row]) -> Spec:
-        return super(General, self._of(rows)).draw(rows)
+        def draw(part: tuple[Curves, Sequence[Row]]) -> Spec:
+            chart, drawn = part
+            records = chart.records(drawn)
+            return chart.draw_panel(records, records, columns)
 
-    def _of(self, rows: Sequence[Row]) -> "General":
-        """Return the chart with an entry for each kind of these rows that can be drawn."""
-        entries = []
-        own = (row for row in rows if not kind_of(row).startswith(_OWN))
-        for kind, members in grouped(own, kind_of).items():
-            counter = next(filter(None, map(_shown, members)), None)
-            sizes = {
-                axis: {size for row in members if (size := whole(row, axis)) is not None}
-                for axis in dict.fromkeys(axis for row in members for axis, _ in row.name.axes)
-            }
-            axis = max(sizes, key=lambda one: len(sizes[one]), default="")
-            if counter and sizes.get(axis):
-                topic = _found(members, counter, axis) or f"{counter.label} against {axis}"
-                told = {"panel": f"{kind}: {topic}"}
-                entries.append(
-                    Rows(kind, (), [counter.name], x=axis, measured=counter.name, told=told)
-                )
-        return replace(self, rows=entries)
+        parts = _charts(rows)
+        columns = min(COLUMNS, len(parts))
+        drawn = vega.lay_out(parts, draw, COLUMNS, _HEIGHT)
+        return drawn | {"resolve": {"scale": dict.fromkeys(("color", "shape"), "independent")}}
 
 
 GENERAL = General(
     name="families",
     title="Each family",
     reading="A figure of each family against what varies most; dashed is a prediction.",
-    rows=(),
-    x=X("", "", _place, field="size", least=0),
-    y=Y("figure", "", axes.zero_scale),
-    reference="expected",
-    derived={"expected": lambda row: _expected(row, _shown(row))},
-    series=naming.named("transport", head=naming.transport_names, alike=kind_of),
-    own_legends=True,
-    own_x=True,
-    scale_of_each="panel",
 )

@@ -46,18 +46,17 @@ LINK = Curves(
     finding=_fewest_sms,
     reading=f"The ring marks the knee: the fewest SMs that reach {finish.KNEE_SHARE:.0%} of the"
     " plateau, the highest point. Copy engines use no SMs.",
-    rows=[Rows("Lab/Link/*", ["GBps"])],
-    x=X("", "SMs (NCCL: CTAs) that the transport uses", axes.level_axis, field="sms", value=_sms),
-    y=Y("GBps", "GB/s", axes.room_scale),
+    rows=Rows("Lab/Link/*", ["GBps"]),
+    x=X("sms", "SMs (NCCL: CTAs) that the transport uses", axes.level_axis, _sms),
+    y=Y("GBps", "GB/s", axes.FROM_ZERO),
     tooltip=["sms", "GBps_per_sm"],
-    holds_intervals=True,
     height=300,
     panel=naming.by(
         lambda row: _WAYS.get("+".join(row.name.workloads), "+".join(row.name.workloads))
     ),
     series=naming.named("transport", *naming.SM_AXES, head=naming.transport_names),
     finish=finish.telling(finish.plateau_of),
-    own_legends=True,
+    independent=["color", "shape"],
 )
 
 
@@ -181,16 +180,6 @@ _CAUSES = {
 }
 
 
-def _by_sides(rows: Sequence[Row]) -> Name:
-    transport = naming.transport_names(rows)
-
-    def name(row: Row) -> str:
-        communication, computation = row.name.workloads
-        return " ".join(filter(None, [computation, "beside", communication, transport(row)]))
-
-    return name
-
-
 def _excess(row: Row) -> Bar:
     """Divide slowdown - 1 into the measured shares of it."""
     tick = max(0.0, row.counters["slowdown"] - 1)
@@ -230,15 +219,8 @@ ATTRIBUTION = Bars(
     " communication does, the bar extends past the tick, and the negative rest is drawn left of"
     f" zero. Slowdowns of at most {LEAST_SLOWDOWN:g} are not explained.",
     rows=Rows("Lab/Attribution/*", ["slowdown"], known=[*({*_CAUSES} - {"by_lead"})]),
-    label=naming.named(
-        "transport",
-        "first",
-        head=_by_sides,
-        alike=lambda row: row.name.workloads,
-        file=naming.together(naming.if_several(naming.by_order), file_names),
-    ),
     group=naming.by(lambda row: row.name.workloads[1]),
-    within=naming.named(
+    label=naming.named(
         "transport",
         "first",
         head=naming.together(

@@ -1,4 +1,4 @@
-"""Charts of pairs: slowdown and times against grid, all pairs at a glance, and priority."""
+"""Charts of pairs: slowdown against grid, all pairs at a glance, and priority."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,11 +14,6 @@ from overlapbench.view.charts.records import Rows, bounds, whole
 from overlapbench.view.vega import Record
 
 _CURVES_A_PANEL = 6  # that are distinguishable; more are split into a panel for each pair
-_TIMES = {  # drawn in this order, so that T is on top where lines meet
-    "comp_ms": ("C: computation alone", theme.COMPUTATION),
-    "comm_ms": ("M: communication alone", theme.COMMUNICATION),
-    "overlap_ms": ("T: both together", theme.VERMILION),
-}
 _BY_PAIR = naming.named("grid", head=naming.by_workload)
 
 
@@ -44,7 +39,7 @@ _GRID = X(
     "grid",
     "grid of the compute kernel (gx × gy thread blocks)",
     axes.grid_axis,
-    value=lambda row: _grid(row) if grid_of(row.name) else None,
+    of=lambda row: _grid(row) if grid_of(row.name) else None,
     order=_blocks,
 )
 
@@ -52,17 +47,6 @@ _GRID = X(
 def _panel_of_pair(rows: Sequence[Row]) -> Name:
     curves = set(map(_BY_PAIR(rows), rows))
     return (naming.by_workload if len(curves) > _CURVES_A_PANEL else naming.unnamed)(rows)
-
-
-def _time_style(_: object) -> theme.Encoding:
-    colours = dict(_TIMES.values())
-    legend = theme.key(columns=len(colours))
-    shapes = dict(zip(colours, theme.SERIES_SHAPES, strict=False))
-    return {"color": theme.styled(colours, legend), "shape": theme.styled(shapes, legend)}
-
-
-def _beyond_ms(row: Row, slowdown: float) -> float:
-    return (slowdown - 1) * max(row.counters["comp_ms"], row.counters["comm_ms"])
 
 
 SLOWDOWN = Curves(
@@ -74,40 +58,17 @@ SLOWDOWN = Curves(
         above=findings.ANY_COST,
     ),
     reading=f"The ring marks the knee: {finish.KNEE_MEANING}.",
-    rows=[Rows("Overlap/*", known=["slowdown"])],
+    rows=Rows("Overlap/*", known=["slowdown"]),
     x=_GRID,
-    y=Y("slowdown", "slowdown T / max(C, M): 1 is perfect overlap", axes.slowdown_scale),
+    y=Y("slowdown", "slowdown T / max(C, M): 1 is perfect overlap", axes.SLOWDOWNS),
     tooltip=["grid:N"],
-    holds_intervals=True,
     level=1.0,
     height=380,
-    alone=380,
     panel=_panel_of_pair,
     series=_BY_PAIR,
     finish=finish.telling(finish.knee_of),
     least=2,
-    own_legends=True,
-)
-TIMES = Curves(
-    name="times",
-    title="Times against grid",
-    finding=findings.up_to(
-        "Overlap adds up to {figure} ms to the longer side: {what}, grid {grid}",
-        findings.counter("slowdown", _beyond_ms),
-        above=0,
-    ),
-    reading="With perfect overlap, T would equal the higher of C and M.",
-    rows=[
-        Rows("Overlap/*", known=["slowdown"], measured=counter, told={"series": what})
-        for counter, (what, _) in _TIMES.items()
-    ],
-    x=_GRID,
-    y=Y("time_ms", "time (ms)", axes.nice_log_scale),
-    tooltip=["series:N"],
-    style=_time_style,
-    panel=_BY_PAIR,
-    series=naming.unnamed,
-    least=2,
+    independent=["color", "shape"],
 )
 
 
@@ -186,12 +147,12 @@ PRIORITY = Bars(
         known=["gain", "latency_alone_ms", "latency_equal_ms", "latency_ms"],
         when=lambda row: row.name.axis("priority") in _PRIORITIES,
     ),
+    group=naming.by(lambda row: _PRIORITIES[row.name.axis("priority") or ""]),
     label=naming.named("priority", head=naming.by(lambda row: " beside ".join(row.name.workloads))),
     bar=_latency,
     colours=_LATENCIES,
     x_title="latency (ms)",
-    panel=naming.by(lambda row: _PRIORITIES[row.name.axis("priority") or ""]),
     tooltip=["gain", "latency_ms_low", "latency_ms_high"],
 )
 
-CHARTS = (SLOWDOWN, TIMES, PAIRS, PRIORITY)
+CHARTS = (SLOWDOWN, PAIRS, PRIORITY)

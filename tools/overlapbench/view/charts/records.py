@@ -1,7 +1,7 @@
 """What all charts have, which rows they take, and what of a row their marks show."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -42,12 +42,7 @@ class Rows:
     of: str = "*"  # a pattern for `Family/Workload`: `Comm/*`
     above_zero: Sequence[str] = ()  # required counters
     known: Sequence[str] = ()  # required too, and may be zero or less
-    axes: Sequence[str] = ()  # required in the name
     when: Callable[[Row], bool] = lambda _: True  # any other condition
-    measured: str = ""  # the counter with the measured figure, if it has another name
-    told: Mapping[str, str] = field(default_factory=dict)  # further fields of their records
-    x: str = ""  # the axis of the name on the x axis, if it is not the chart's
-    beside: bool = False  # shown only in panels that other rows make
 
     def taken(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows that the chart takes."""
@@ -57,7 +52,6 @@ class Rows:
         return (
             all(row.counters.get(key, 0.0) > 0 for key in self.above_zero)
             and row.counters.keys() >= {*self.known}
-            and all(row.name.axis(axis) is not None for axis in self.axes)
             and self.when(row)
         )
 

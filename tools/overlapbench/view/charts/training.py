@@ -1,6 +1,7 @@
 """Charts of training: layers, and what steps expose."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from overlapbench.reading.counters import TIME
 from overlapbench.reading.result import Row
@@ -9,7 +10,7 @@ from overlapbench.view.charts import axes, findings, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
 from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.charts.naming import Name, file_names, joined
-from overlapbench.view.charts.records import Rows, kind_of, state_text
+from overlapbench.view.charts.records import Rows, kind_of, state_text, whole
 
 
 def _peer(row: Row) -> str:
@@ -21,15 +22,16 @@ def _by_layer(rows: Sequence[Row]) -> Name:
     layers = [row for row in rows if not _peer(row)]
     transport = naming.transport_names(layers)
     head = naming.by(lambda row: transport(row) or "in chunks")
-    own = naming.named("transport", "model", "chunks", head=head)(layers)
+    own = naming.named("transport", "model", "chunks", "tokens", head=head)(layers)
     file = file_names([row for row in rows if _peer(row)] or rows)
     return lambda row: joined(f"PyTorch {_peer(row)}", file(row)) if _peer(row) else own(row)
 
 
-def _chunks(row: Row) -> str:
-    """Return the number of chunks of the tokens, even if the row chose it itself."""
+def _in_chunks(row: Row) -> str:
+    """Write the number of chunks, even if the row chose it itself, and the speedup: `4: 1.10×`."""
     chosen = row.counters.get("chunks")
-    return row.name.axis("chunks") or "" if chosen is None else f"{chosen:.0f}"
+    chunks = row.name.axis("chunks") if chosen is None else f"{chosen:.0f}"
+    return f"{chunks}: {row.counters['speedup']:.2f}×"
 
 
 LAYERS = Curves(
@@ -43,12 +45,14 @@ LAYERS = Curves(
     reading="Each point is the fastest number of chunks, labelled with that number and the"
     " speedup over the plain form, which is dashed. The bound is dotted. The axes are"
     " logarithmic.",
-    rows=[
-        Rows("Tp/*Parallel", ("sequential_ms", "bound_ms", "speedup"), axes=["chunks"]),
-        Rows(axes=["peer"], when=lambda row: row.time_ms > 0, measured=TIME, beside=True),
-    ],
-    x=X("tokens", "tokens of all ranks", axes.count_axis),
-    y=Y("time_ms", "time (ms)", axes.log_scale),
+    rows=Rows(
+        "Tp/*Parallel",
+        ("sequential_ms", "bound_ms", "speedup"),
+        when=lambda row: row.name.axis("chunks") is not None,
+    ),
+    beside=Rows(when=lambda row: _peer(row) != "" and row.time_ms > 0),
+    x=X("tokens", "tokens of all ranks", axes.count_axis, partial(whole, axis="tokens")),
+    y=Y("time_ms", "time (ms)", axes.LOG),
     reference="sequential_ms",
     bound="bound_ms",
     tooltip=["bound_ms", "speedup"],
@@ -58,10 +62,10 @@ LAYERS = Curves(
     height=260,
     derived={
         "time_ms": lambda row: row.time_ms,
-        "label": lambda row: f"{_chunks(row)}: {row.counters['speedup']:.2f}×",
+        "label": lambda row: "" if _peer(row) else _in_chunks(row),
     },
     panel=naming.by(lambda r: joined("+".join(r.name.workloads), r.name.axis("model") or "")),
-    scale_of_each="panel",
+    independent=["y"],
     series=_by_layer,
     finish=finish.keep_fastest,
 )
@@ -122,16 +126,8 @@ STEPS = Bars(
         known=("exposed_comm_ms", "chunking_cost_ms", "interference_ms", "sequential_ms"),
         when=_is_step,
     ),
-    label=naming.named(
-        "transport",
-        head=naming.together(
-            naming.by(lambda row: "/".join((row.name.family, *row.name.workloads))),
-            naming.transport_names,
-        ),
-        alike=lambda row: (row.name.family, row.name.workloads),
-    ),
     group=naming.by(lambda row: "/".join((row.name.family, *row.name.workloads))),
-    within=naming.named("transport", head=naming.transport_names, alike=kind_of),
+    label=naming.named("transport", head=naming.transport_names, alike=kind_of),
     scale_of_each=True,
     bar=_exposed,
     colours=_EXPOSED,
