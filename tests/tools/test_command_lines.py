@@ -51,7 +51,7 @@ doctor [-h] [--compare NODE.json [NODE.json ...]] [--reference HEALTHY.json [HEA
  [--command COMMAND] [--timeout-s S] [--json] [-o FILE.json]
 trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--compare FILE]
  [--json] [-o FILE.json] FILE [FILE ...]
-timeline [-h] -o FILE [--title TITLE] [--beside] [--one-scale] [--step N] [--window NAME]
+timeline [-h] -o FILE [--title TITLE] [--one-scale] [--step N] [--window NAME]
  [--class PATTERN=CLASS] TRACE [TRACE ...]
 """
 

@@ -50,7 +50,6 @@ def test_the_picture_names_benchmarks_machine_and_changes(folder: Path) -> None:
     for name in histories.TIMES_MS:
         assert f"Overlap/{name}+Gemm" in text
     assert "host, simulated, ranks 2" in text
-    assert "64 MiB" in text
     assert len(re.findall(r">[+-][4-9]\.\d %<", text)) == 2 * 3  # the text, and its halo
 
 
@@ -128,7 +127,6 @@ def test_two_machines_are_two_curves_with_a_legend() -> None:
     text = json.dumps(draw_trend(TIME_MS, [(one, None), (two, None)], ""))
     assert "NVIDIA B200" in text
     assert '"legend": null' not in text
-    assert '"legend": null' in json.dumps(draw_trend(TIME_MS, [(one, None)], ""))
 
 
 def test_of_too_many_benchmarks_those_are_drawn_that_changed_most() -> None:

@@ -18,10 +18,7 @@ from overlapbench.traces.rules import Rules
 from overlapbench.view import theme
 from overlapbench.view.timeline import Bar, Lane, Timeline, make_timelines
 from overlapbench.view.timeline_picture import (
-    BELOW,
-    BESIDE,
     MOST_BARS,
-    Layout,
     draw_timelines,
     merged,
     with_strokes,
@@ -39,10 +36,8 @@ def rows_of(folder: Path, *documents: Json) -> list[Timeline]:
     return make_timelines(read_rows([str(folder)], Rules()))[0]
 
 
-def spec_of(
-    folder: Path, *documents: Json, layout: Layout = BELOW, one_scale: bool = False
-) -> dict[str, Any]:
-    return draw_timelines(rows_of(folder, *documents), "", layout, one_scale).spec
+def spec_of(folder: Path, *documents: Json, one_scale: bool = False) -> dict[str, Any]:
+    return draw_timelines(rows_of(folder, *documents), "", one_scale).spec
 
 
 def data(spec: dict[str, Any], panel: int, mark: str, style: str | None = None) -> list[Json]:
@@ -176,19 +171,12 @@ def test_each_row_has_its_scale_of_time_unless_all_share_one(
     assert scales[0]["range"][:3] == [theme.BLUE, theme.GREEN, theme.ORANGE]
 
 
-@pytest.mark.parametrize(
-    ("layout", "columns", "titles"),
-    [(BELOW, 1, [None, None, "time (ms)"]), (BESIDE, 2, [None, "time (ms)", "time (ms)"])],
-)
-def test_columns_have_one_scale_of_time_and_say_so_below(
-    layout: Layout, columns: int, titles: list[str | None], tmp_path: Path
-) -> None:
+def test_rows_on_one_scale_of_time_say_so_below(tmp_path: Path) -> None:
     rows = [recorded(STEP, row="A")]
     rows += [recorded([done("x", "MEM", "m", 0, 1)], row=row) for row in ("B", "C")]
-    spec = spec_of(tmp_path, *rows, layout=layout, one_scale=True)
-    assert spec["columns"] == columns
+    spec = spec_of(tmp_path, *rows, one_scale=True)
     axes = [panel["layer"][0]["encoding"]["x"] for panel in spec["concat"]]
-    assert [x["title"] for x in axes] == titles
+    assert [x["title"] for x in axes] == [None, None, "time (ms)"]
     assert {tuple(x["scale"]["domain"]) for x in axes} == {(0, 7.75)}
     alt.ConcatChart.from_dict(spec)
 
@@ -205,18 +193,19 @@ def test_a_wait_for_sms_is_a_bar_of_its_lane_and_no_gap(tmp_path: Path) -> None:
     assert "another kernel held them" in " ".join(spec["title"]["subtitle"])
 
 
-def test_text_beside_another_row_fits_its_panel(tmp_path: Path) -> None:
+def test_text_above_and_beside_a_row_fits_its_panel(tmp_path: Path) -> None:
     name = "Overlap/AllToAll+Gemm/bytes:67108864/n:4096/grid:16x16/work:tile/cache:cold"
+    name += "/repeat:12345678901234567890"
     events = [done("twelve_chars", "COMP", f"{'x' * 30}{i}", 9 * i, 9) for i in (0, 1)]
     events.append(done("end", "COMP", "c", 18, 31))
     rows = [recorded(events, row=f"{name}/first:{row}", backend="word " * 20) for row in "ab"]
-    spec = spec_of(tmp_path, *rows, layout=BESIDE)
+    spec = spec_of(tmp_path, *rows)
     title = spec["concat"][0]["title"]
-    assert title["text"] == [name[:44], f"{name[44:]}/first:a"]
-    assert max(map(len, title["subtitle"])) <= 66
+    assert title["text"] == [f"{name}/", "first:a"]
+    assert max(map(len, title["subtitle"])) <= 118
     tracks = spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"]
-    assert tracks == ["c", f"{'x' * 17}…", f"{'x' * 13}…#2"]
-    assert [r["label"] for r in data(spec, 0, "text")] == ["end", "twel…", "twel…"]
+    assert tracks == ["c", f"{'x' * 25}…", f"{'x' * 21}…#2"]
+    assert [r["label"] for r in data(spec, 0, "text")] == ["end", "twelve_chars", "twelve_chars"]
 
 
 def test_a_short_step_neither_vanishes_nor_lies(tmp_path: Path) -> None:
@@ -372,10 +361,6 @@ def test_a_file_s_name_is_text(tmp_path: Path) -> None:
             "Overlap/A+B/cache:cold: 130 lanes with 130 bars are too many",
         ),
         (["0.json", "0.json", "-o", "a.svg"], "0.json: rank 0 occurs twice"),
-        (
-            ["0.json", "-o", "a.svg", "--beside"],
-            "--beside: there is only one row; leave the flag out",
-        ),
     ],
 )
 def test_a_refusal_is_one_line_and_writes_nothing(
@@ -414,7 +399,7 @@ def test_classes_can_be_changed(tmp_path: Path) -> None:
         (
             "h200x2/knee.svg",
             ["Overlap*cold.rank?.json.gz", "Overlap*first=comm.rank?.json.gz"],
-            ["--beside", "--one-scale", "--title", "The 16x16 grid beside an all-to-all, two H200"],
+            ["--one-scale", "--title", "The 16x16 grid beside an all-to-all, two H200"],
             "T 0.4365 ms · sample 1, the median of 3 · 2 ranks · backend: cuda",
         ),
     ],

@@ -3,21 +3,20 @@
     overlapbench run --benchmark_filter=Overlap --trace_out=traces
     overlapbench timeline traces -o step.svg
     overlapbench timeline 'traces/Pp*.json' -o pipelines.html
-    overlapbench timeline 'traces/Pp*.json' --beside --one-scale -o pp.svg
+    overlapbench timeline 'traces/Pp*.json' --one-scale -o pp.svg
     overlapbench timeline 'rank*.json.gz' --step 12 -o step.png
     overlapbench timeline report.sqlite --window forward -o forward.svg
 
 A file is a trace of overlapbench or of PyTorch's profiler (.json, also packed as .gz, .zst or
-.zip), or the output of `nsys export --type sqlite`; a folder stands for the traces in it. Rows are
-stacked, or drawn in two columns with --beside, each on its own time scale, or all on one with
---one-scale. Of a row's samples, or of steps,
-the one of median length is drawn, unless --step or --window chooses another. The suffix of the
+.zip), or the output of `nsys export --type sqlite`; a folder stands for the traces in it. Each row
+has its own time scale, or all have one with --one-scale. Of a row's samples, or of steps, the one
+of median length is drawn, unless --step or --window chooses another. The suffix of the
 output chooses its format: .svg and .png are pictures; .html is a page that works offline, with the
 figures of a step as tooltips and a zoomable time axis. docs/timelines.md explains the picture.
 
 Exit status: 0, or 2 if a file is not a trace, lacks the step or window, or has too much of it to be
-legible, if an argument is bad, if the output is not writable, or if --beside has only one row. One
-line then says what is wrong and where.
+legible, if an argument is bad, or if the output is not writable. One line then says what is wrong
+and where.
 """
 
 import argparse
@@ -31,7 +30,7 @@ from overlapbench.packages import packages
 from overlapbench.traces.files import read_rows
 from overlapbench.traces.rules import Rules
 from overlapbench.view.timeline import make_timelines
-from overlapbench.view.timeline_picture import BELOW, BESIDE, HINT, draw_timelines
+from overlapbench.view.timeline_picture import HINT, draw_timelines
 from overlapbench.view.vega import PICTURES
 
 
@@ -44,10 +43,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     require_file(options.output, options.files)
     rows = read_rows(options.files, Rules(options.rules))
     timelines, left_out = make_timelines(rows, options.step, options.window)
-    if options.beside and len(timelines) == 1:
-        raise ResultError("--beside: there is only one row; leave the flag out")
-    layout = BESIDE if options.beside else BELOW
-    picture = draw_timelines(timelines, options.title, layout, options.one_scale)
+    picture = draw_timelines(timelines, options.title, options.one_scale)
     file = render(picture.spec, picture.title, options.output.suffix, HINT)
     replace_file(options.output, file)
     lines = [f"wrote {options.output}: {len(timelines)} of {len(rows)} rows"]
@@ -62,7 +58,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("-o", "--output", required=True, type=Path, metavar="FILE",
         help=f"the picture, as one of {', '.join(PICTURES)}")  # fmt: skip
     add("--title", default="", help="title of the picture")
-    add("--beside", action="store_true", help="rows side by side, in two columns")
     add("--one-scale", action="store_true", help="the same time scale for all rows")
     add_choices(parser)
     return parser

@@ -9,7 +9,7 @@ than what counts as a change, so that noise does not fill it.
 import itertools
 import json
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from overlapbench.grouping import grouped
 from overlapbench.judge.history import Run
@@ -17,11 +17,10 @@ from overlapbench.judge.series import LEAST_RUNS, Change, Found, Series
 from overlapbench.judge.wording import percent
 from overlapbench.output import ResultError, counted
 from overlapbench.reading.counters import Counter
-from overlapbench.reading.names import part_name
 from overlapbench.statistics.intervals import digits
 from overlapbench.statistics.levels import LEAST_CHANGE, LEAST_SEGMENT
 from overlapbench.view import theme, vega
-from overlapbench.view.charts.naming import describe, joined
+from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.console import Entry, Screen, folded, table
 from overlapbench.view.vega import Record, Spec
 
@@ -34,8 +33,8 @@ _READING = (
 _COLUMNS = 3
 _HEIGHT = 150
 _LABEL_STEP = 15
-# Aligned by their axes, not by labels outside them.
-_GRID: Spec = {"bounds": "flush", "spacing": {"column": 80, "row": 75}}
+_AXIS: Spec = {"labelOverlap": True, "tickCount": 4}
+_DATES = X("date", "", lambda *_: ("T", {"scale": {"type": "utc", "padding": 8}, "axis": _AXIS}))
 _VERDICT_COLOURS = {"worse": theme.VERMILION, "better": theme.GREEN, "changed": theme.GREY}
 _COLOURS = {"worse": "bold red", "better": "green"}
 
@@ -136,94 +135,63 @@ def _json(document: Record) -> str:
 def draw_trend(counter: Counter, found: Found, title: str) -> Spec:
     """Return the specification; ResultError if there is nothing to draw.
 
-    Of too many benchmarks, those that changed most are drawn, and then the first ones.
+    Of too many benchmarks, those that changed most are drawn.
     """
     parts = grouped(found, lambda one: one[0].benchmark)
     if not parts:
         name = counter.name
         raise ResultError(f"no matching benchmark has {name}: check --benchmark and --metric")
-    left_out = ""
-    if len(parts) > MOST_PANELS:
-        left_out = (
-            f"{MOST_PANELS} of {len(parts)} benchmarks: those that changed most, then the first;"
-            " --benchmark chooses others"
-        )
-        chosen = set(sorted(parts, key=lambda name: -_largest(parts[name]))[:MOST_PANELS])
-        parts = {name: part for name, part in parts.items() if name in chosen}
-        found = [one for part in parts.values() for one in part]
-    machines = sorted({str(series.machine) for series, _ in found})
-    titles, common = _titles(list(parts))
-    columns = min(_COLUMNS, len(parts))
-    dates = [point.run.date for series, _ in found for point in series.points]
-    x = vega.field(
-        "date:T",
-        title=None,
-        scale={"domain": [min(dates), max(dates)], "type": "utc", "padding": 8},
-        axis={"labelOverlap": True, "tickCount": 4},
+    shown = sorted(parts, key=lambda name: -_largest(parts[name]))[:MOST_PANELS]
+    left_out = (
+        f"{MOST_PANELS} of {len(parts)} benchmarks: those that changed most, then the first;"
+        " --benchmark chooses others"
     )
-    panels = {titles[name]: part for name, part in parts.items()}
-    reading = _READING if any(changes for _, changes in found) else ""
-    lines = [title, *machines * (len(machines) == 1), common, left_out, reading]
-    count = sum(len(changes or ()) for _, changes in found)
-    told = f"{counted(count, 'change')} of {counter.label} in {len(found)} series"
-    heading = vega.chart_title(told if count else f"Trend of {counter.label}", lines)
-    drawn = vega.lay_out(panels, lambda part: _panel(counter, part, x, machines), columns, _HEIGHT)
-    return vega.whole(drawn | _GRID, heading)
+    changes = sum(len(changes or ()) for _, changes in found)
+    lines = [title, left_out * (len(parts) > MOST_PANELS), _READING * bool(changes)]
+    told = f"{counted(changes, 'change')} of {counter.label} in {len(found)} series"
+    heading = vega.chart_title(told if changes else f"Trend of {counter.label}", lines)
+    points = {name: [one for series, _ in parts[name] for one in _points(series)] for name in shown}
+    every = [point for of_one in points.values() for point in of_one]
+
+    def draw(name: str) -> Spec:
+        values = [point["value"] for point in points[name]]
+        margin = LEAST_CHANGE * abs(statistics.median(values))
+        ends = [statistics.median(values) - margin, statistics.median(values) + margin]
+        y = Y("value", counter.label, {"zero": False, "domain": {"unionWith": ends}})
+        chart = Curves(x=_DATES, y=y, tooltip=["revision:N", "run"])
+        panel = chart.draw_panel(points[name], every, _COLUMNS)
+        changed = (change for _, changes in parts[name] for change in changes or ())
+        marks = [_mark(change, place) for place, change in enumerate(changed)]
+        return panel | {
+            "layer": [*_rules(marks, panel["layer"][0]["encoding"]["x"]), *panel["layer"]]
+        }
+
+    drawn = vega.lay_out({name: name for name in parts if name in shown}, draw, _COLUMNS, _HEIGHT)
+    return vega.whole(drawn | {"resolve": {"scale": {"x": "shared"}}}, heading)
 
 
-def _largest(part: Sequence[tuple[Series, Sequence[Change] | None]]) -> float:
+def _largest(part: Found) -> float:
     """Return the largest change of a benchmark's level, in either direction."""
     sizes = (abs(change.badness) for _, changes in part for change in changes or ())
     return max(sizes, default=0.0)
 
 
-def _panel(
-    counter: Counter,
-    part: Sequence[tuple[Series, Sequence[Change] | None]],
-    x: Spec,
-    machines: Sequence[str],
-) -> Spec:
-    points = [record for series, _ in part for record in _points(series)]
-    changed = (change for _, changes in part for change in changes or ())
-    marks = [_mark(change, place) for place, change in enumerate(changed)]
-    scale = {"zero": False, "nice": True, "domain": _domain([one["value"] for one in points])}
-    colour = theme.curve_style(dict.fromkeys(machines, ""))["color"]
-    if len(machines) == 1:
-        colour["legend"] = None
-    told: Spec = {"tooltip": vega.tooltip("date:T", "value:Q", "revision:N", "run:Q", "series:N")}
-    curve = {"x": x, "y": vega.field("value:Q", title=counter.label, scale=scale), "color": colour}
+def _points(series: Series) -> Iterator[Record]:
+    for point in series.points:
+        run = point.run
+        about = {"date": run.date, "revision": run.revision, "run": run.id, "trusted": True}
+        yield about | {"value": point.value, "series": str(series.machine), "transport": ""}
+
+
+def _rules(marks: Sequence[Record], x: Spec) -> list[Spec]:
     rule: Spec = {"x": x, "color": vega.field("colour:N", scale=None)}
     rule["tooltip"] = vega.tooltip("date:T", "revision:N", "label:N")
-    text = rule | {
-        "text": vega.field("label:N"),
-        "y": vega.field("label_y:Q", scale=None, axis=None),
-    }
-    layers = [
+    height = vega.field("label_y:Q", scale=None, axis=None)
+    text = rule | {"text": vega.field("label:N"), "y": height}
+    return [
         vega.mark("rule", rule, "", marks, strokeDash=[4, 3], strokeWidth=1.5),
-        vega.mark("line", curve | told, strokeWidth=1, opacity=0.5),
-        vega.mark("point", curve | told, filled=True, size=25, opacity=1),
         *vega.haloed(text, "", marks, align="right", dx=-4, fontWeight="bold"),
     ]
-    return vega.panel(layers, points)
-
-
-def _points(series: Series) -> list[Record]:
-    return [
-        {
-            "date": point.run.date,
-            "value": point.value,
-            "revision": point.run.revision,
-            "run": point.run.id,
-            "series": str(series.machine),
-        }
-        for point in series.points
-    ]
-
-
-def _domain(values: Sequence[float]) -> list[float]:
-    middle = statistics.median(values)
-    margin = LEAST_CHANGE * abs(middle)
-    return [min(*values, middle - margin), max(*values, middle + margin)]
 
 
 def _mark(change: Change, place: int) -> Record:
@@ -234,18 +202,3 @@ def _mark(change: Change, place: int) -> Record:
         "label_y": _LABEL_STEP / 2 + place * _LABEL_STEP % _HEIGHT,  # so that none is hidden
         "colour": _VERDICT_COLOURS[change.direction],
     }
-
-
-def _titles(names: Sequence[str]) -> tuple[Mapping[str, str], str]:
-    """Name each panel by its differences; also return what all names have in common."""
-    parts = {name: part_name(name) for name in names}
-    axes = {
-        name: [describe(*a.split(":", 1)) if ":" in a else a for a in parts[name][1]]
-        for name in names
-    }
-    shared = set.intersection(*map(set, axes.values())) if names[1:] else set()
-    titles = {
-        name: joined("/".join(parts[name][0]), *(a for a in axes[name] if a not in shared))
-        for name in names
-    }
-    return titles, joined(*(a for a in axes[names[0]] if a in shared))

@@ -1,4 +1,4 @@
-"""The picture of timelines: one panel each, stacked or in two columns, each on its own time scale.
+"""The picture of timelines: one panel each, on its own time scale.
 
 A panel has a track for each lane of each rank. Work is a bar in the colour of its class; a thin bar
 shows what holds a lane back: grey, or red for SMs that another kernel held. Arrows lead to work
@@ -35,9 +35,11 @@ READING = (_WAITS, _PATH, _SMS, HINT)
 _MOST_LANES, _MOST_DRAWN = 128, 30_000  # of a panel
 _MOST_LINKS = 400  # if there are more, only those of the longest path
 _LOOK = "datum.look"
-_LANE = 24  # pixels
+_LANE, _TICKS = 24, 12  # pixels; ticks of the time axis
 _BAR, _HELD = 0.85, 0.3  # of a lane's height
-_LETTERS = 118  # per line of text as wide as the picture
+_LETTERS, _BOLD_LETTERS = 118, 108  # per line of text as wide as the picture
+_LABELS, _LANE_LETTERS = 180, 26  # pixels beside a panel, for the names of its lanes; letters
+_PLOT = theme.WIDTH - _LABELS - 50
 _ZOOM = "wheel![event.ctrlKey]"  # otherwise a page with pictures could not be scrolled
 MOST_BARS = 6000  # drawn individually per panel: a browser takes a second
 _SHORT = 3  # pixels, below which a bar is hard to see
@@ -58,27 +60,6 @@ LOOKS: Mapping[str, tuple[str, str, str]] = {
 }
 _TOLD = ("step", "work", "class", "begin (ms)", "duration (ms)", "bytes", "blocks", "engine",
          "peer", "SMs", "lane", "rank", "sample", "longest path")  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The arrangement of panels, and the space of each."""
-
-    columns: int
-    labels: int  # pixels beside a panel, for the names of its lanes
-    lane_letters: int  # of such a name
-    row_letters: int  # of a line of the row's name, which is bold
-    line_letters: int  # of other lines above a panel
-    ticks: int
-
-    @property
-    def plot(self) -> int:
-        return theme.WIDTH // self.columns - self.labels - 50
-
-
-BELOW = Layout(1, labels=180, lane_letters=26, row_letters=108, line_letters=_LETTERS, ticks=12)
-# Neighbours do not touch even in DejaVu Sans, the fallback of browsers without narrower fonts.
-BESIDE = Layout(2, labels=120, lane_letters=18, row_letters=50, line_letters=66, ticks=6)
 
 
 # ---- the bars of a panel: their places, labels and tooltips
@@ -135,15 +116,15 @@ class Scale:
         }
 
 
-def name_tracks(timeline: Timeline, letters: int) -> dict[Lane, str]:
-    """Give the lanes unique names of at most so many letters."""
+def name_tracks(timeline: Timeline) -> dict[Lane, str]:
+    """Give the lanes unique names that fit beside a panel."""
     tracks: dict[Lane, str] = {}
     for lane in timeline.lanes:
         whose = f"rank {lane.rank} " if timeline.ranks > 1 else ""
-        name = shortened(f"{whose}{harmless(lane.name)}", letters)
+        name = shortened(f"{whose}{harmless(lane.name)}", _LANE_LETTERS)
         number = 2
         while name in tracks.values():
-            name = f"{shortened(name.partition('#')[0], letters - 4)}#{number}"
+            name = f"{shortened(name.partition('#')[0], _LANE_LETTERS - 4)}#{number}"
             number += 1
         tracks[lane] = name
     return tracks
@@ -197,16 +178,13 @@ def _fitting(name: str, pixels: float) -> str:
 # ---- the picture
 
 
-def draw_timelines(
-    timelines: Sequence[Timeline], title: str, layout: Layout = BELOW, one_scale: bool = False
-) -> Drawing:
+def draw_timelines(timelines: Sequence[Timeline], title: str, one_scale: bool = False) -> Drawing:
     """Draw timelines in one picture, each on a time scale of its own or all on one.
 
     ResultError if one has too much to be legible.
     """
     title, notes = harmless(title) or TITLE, _reading(timelines)
-    headings = [_heading(timeline, layout) for timeline in timelines]
-    made = _draw(timelines, headings, layout, one_scale)
+    made = _draw(timelines, [_heading(timeline) for timeline in timelines], one_scale)
     made["title"] = {"text": title}
     if notes:
         made["title"]["subtitle"] = textwrap.wrap(" ".join(notes), _LETTERS)
@@ -215,7 +193,7 @@ def draw_timelines(
 
 def draw_for_page(timeline: Timeline, name: str) -> Drawing:
     """Draw a timeline without its text, which the page writes itself."""
-    made = _draw([timeline], [None], BELOW)
+    made = _draw([timeline], [None])
     return Drawing(name, harmless(timeline.row), [timeline], describe(timeline), made)
 
 
@@ -247,31 +225,28 @@ def _reading(timelines: Sequence[Timeline]) -> list[str]:
     return [*waits, *path, *([_SMS] if held else [])]
 
 
-def _heading(timeline: Timeline, layout: Layout) -> Spec:
-    texts = [textwrap.wrap(text, layout.line_letters) for text in describe(timeline)]
-    lines = [line for text in texts for line in text]
-    title = Wrapper(layout.row_letters).wrap(harmless(timeline.row))
+def _heading(timeline: Timeline) -> Spec:
+    lines = [line for text in describe(timeline) for line in textwrap.wrap(text, _LETTERS)]
+    title = Wrapper(_BOLD_LETTERS).wrap(harmless(timeline.row))
     return {"text": title, "subtitle": lines, "fontSize": 13, "subtitlePadding": 3, "offset": 8}
 
 
 def _draw(
     timelines: Sequence[Timeline],
     headings: Sequence[Spec | None],
-    layout: Layout,
     one_scale: bool = False,
 ) -> dict[str, Any]:
     longest_ns = max(timeline.length_ns for timeline in timelines)
     kinds = {bar.kind for timeline in timelines for bar in timeline.bars}
     looks = dict(look[:2] for kind, look in LOOKS.items() if kind in kinds)
     colour = theme.styled(looks, {"orient": "top", "title": None, "symbolType": "square"}, "kind")
-    first_lowest = len(timelines) - layout.columns  # from here on, a panel is its column's lowest
     panels = []
     for place, (timeline, heading) in enumerate(zip(timelines, headings, strict=True)):
-        title = "time (ms)" if place >= first_lowest else None
+        title = "time (ms)" if place == len(timelines) - 1 else None
         ends_ns = longest_ns if one_scale else timeline.length_ns
         scale = {"domain": [0, ends_ns / 1e6], "nice": False}
-        time = field("from:Q", title=title, scale=scale, axis={"tickCount": layout.ticks})
-        drawn = _panel(timeline, f"row{place}", time, colour, ends_ns, layout)
+        time = field("from:Q", title=title, scale=scale, axis={"tickCount": _TICKS})
+        drawn = _panel(timeline, f"row{place}", time, colour, ends_ns)
         panels.append(drawn | ({"title": heading} if heading else {}))
     pan = {"type": "interval", "encodings": ["x"], "zoom": _ZOOM}
     views = [f"row{place}" for place in range(len(panels))]
@@ -281,20 +256,18 @@ def _draw(
         for place, together in enumerate(moved)
     ]
     scales = {"scale": {"x": "shared" if one_scale else "independent"}}
-    drawn = {"concat": panels, "columns": layout.columns, "spacing": 26}
+    drawn = {"concat": panels, "columns": 1, "spacing": 26}
     return whole({**drawn, "resolve": scales, "params": params})
 
 
-def _panel(
-    timeline: Timeline, view: str, x: Spec, colour: Spec, ends_ns: int, layout: Layout
-) -> Spec:
-    scale = Scale(name_tracks(timeline, layout.lane_letters), ends_ns / layout.plot)
+def _panel(timeline: Timeline, view: str, x: Spec, colour: Spec, ends_ns: int) -> Spec:
+    scale = Scale(name_tracks(timeline), ends_ns / _PLOT)
     bars = merged(timeline.bars, scale.pixel_ns)
     if len(scale.tracks) > _MOST_LANES or len(bars) > _MOST_DRAWN:
         what = f"{len(scale.tracks)} lanes with {len(bars)} bars"
         raise ResultError(f"{timeline.row}: {what} are too many to draw: choose --step or --window")
     # The same width in all panels, so that their time axes align.
-    labels = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), layout.labels)
+    labels = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), _LABELS)
     axis = {"domain": False, "ticks": False, **labels}
     tracks = {"domain": list(scale.tracks.values())}
     at = {"x": x, "y": field("track:N", title=None, scale=tracks, axis=axis)}
@@ -305,7 +278,7 @@ def _panel(
         *_links(_shown(_arrows(timeline)), scale, at, style="arrow"),
     ]
     height = _LANE * len(scale.tracks)
-    return panel(layers, [*map(scale.record, bars)], width=layout.plot, height=height)
+    return panel(layers, [*map(scale.record, bars)], width=_PLOT, height=height)
 
 
 def _bars(bars: Sequence[Bar], scale: Scale, at: Spec, colour: Spec, view: str) -> list[Spec]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from overlapbench.grouping import grouped
 from overlapbench.view import theme
+from overlapbench.view.console import Wrapper
 
 Spec = dict[str, Any]
 Record = dict[str, Any]
@@ -114,7 +115,7 @@ def panel(layers: Sequence[Spec], records: Sequence[Record] = (), **more: Any) -
 
 def panel_title(text: str, columns: int) -> Spec:
     """Wrap the title of a panel to its width."""
-    lines = textwrap.wrap(text, theme.WIDTH // columns // _TITLE_LETTER_WIDTH)
+    lines = Wrapper(theme.WIDTH // columns // _TITLE_LETTER_WIDTH).wrap(text)
     return {"text": lines, "fontSize": 13, "offset": 6}
 
 
