@@ -142,7 +142,7 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
         (["trace", "a"], {"files": ["a"], "compare": [], "json": False, "output": None, **CHOICES}),
         (
             ["timeline", "a", "-o", "b"],
-            {"files": ["a"], "output": Path("b"), "title": "", "beside": False}
+            {"files": ["a"], "output": Path("b"), "title": ""}
             | {"one_scale": False, **CHOICES},
         ),
     ],

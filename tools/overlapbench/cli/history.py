@@ -85,8 +85,7 @@ def _trend(options: argparse.Namespace) -> None:
     require_ending(options.output, PICTURES)
     require_file(options.output, [options.database])
     specification = view.draw_trend(*_found(options), options.title)
-    page = render(specification, options.title or "Trend", options.output.suffix)
-    replace_file(options.output, page)
+    replace_file(options.output, render(specification, options.output.suffix))
     print_text(f"wrote {options.output}\n")
 
 

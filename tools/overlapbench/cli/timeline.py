@@ -44,8 +44,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     rows = read_rows(options.files, Rules(options.rules))
     timelines, left_out = make_timelines(rows, options.step, options.window)
     picture = draw_timelines(timelines, options.title, options.one_scale)
-    file = render(picture.spec, picture.title, options.output.suffix, HINT)
-    replace_file(options.output, file)
+    replace_file(options.output, render(picture.spec, options.output.suffix, HINT))
     lines = [f"wrote {options.output}: {len(timelines)} of {len(rows)} rows"]
     lines += [f"left out: {row}" for row in left_out]
     print_text("".join(f"{line}\n" for line in lines))

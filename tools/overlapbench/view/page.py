@@ -2,7 +2,7 @@
 
 `index.html` has every chart, how to read it, and where the figures come from. A page is one file
 that needs no network: the Vega libraries are inside. It follows the reader's light or dark system
-theme. The layouts are in page.html and picture.html, which escape what comes from result files.
+theme. The layout is in page.html, which escapes what comes from result files.
 """
 
 import functools
@@ -36,22 +36,18 @@ def pictures(name: str, specification: Spec) -> dict[str, bytes]:
     return {f"{name}.png": png, f"{name}.svg": svg.encode()}
 
 
-def render(specification: Spec, title: str, suffix: str, hint: str = "") -> bytes:
+def render(specification: Spec, suffix: str, hint: str = "") -> bytes:
     """Return the file's contents; a page also shows a hint on how to use it."""
     if suffix != ".html":
         return pictures("", specification)[suffix]
-    return render_template(
-        "picture.html",
-        title=title,
-        hint=hint,
-        specification=specification,
-        vega=vega_libraries(),
-        charts_script=inserted("charts.js"),
-    )
+    title, told = (" ".join(specification["title"][part]) for part in ("text", "subtitle"))
+    notes = told, hint
+    drawing = Drawing("picture", title, [specification], [*filter(None, notes)], specification)
+    return render_page(title, [], [drawing])
 
 
 def render_page(title: str, results: Sequence[Result], charts: Sequence[Drawing]) -> bytes:
-    """Return the page as UTF-8."""
+    """Return a page of charts, of results if there are any, as UTF-8."""
     return render_template(
         "page.html",
         title=title,

@@ -77,7 +77,7 @@ def picture(found: Sequence[Prediction], suffix: str) -> bytes:
     """Draw them; PackageError without the extra [charts]."""
     with packages():
         from overlapbench.view import page
-    return page.render(specification(found), _title(found), suffix)
+    return page.render(specification(found), suffix)
 
 
 def specification(found: Sequence[Prediction]) -> Spec:
@@ -99,11 +99,8 @@ def specification(found: Sequence[Prediction]) -> Spec:
 
     panels = {"step time (ms)": "ms", "efficiency (%)": "efficiency"}
     drawn = vega.lay_out(panels, draw, most_columns=2, height=260)
-    return vega.whole(drawn, vega.chart_title(_title(found), []))
-
-
-def _title(found: Sequence[Prediction]) -> str:
-    return next(iter(_fastest(found)), "Predicted steps")
+    title = next(iter(_fastest(found)), "Predicted steps")
+    return vega.whole(drawn, vega.chart_title(title, []))
 
 
 def _transport(one: Prediction) -> str:

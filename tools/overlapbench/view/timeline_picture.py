@@ -24,7 +24,17 @@ from overlapbench.view import theme
 from overlapbench.view.charts.naming import joined
 from overlapbench.view.console import Wrapper, shortened
 from overlapbench.view.timeline import FOR_SMS, Bar, Lane, Link, Timeline, path_parts
-from overlapbench.view.vega import Drawing, Record, Spec, field, mark, panel, tooltip, whole
+from overlapbench.view.vega import (
+    Drawing,
+    Record,
+    Spec,
+    chart_title,
+    field,
+    mark,
+    panel,
+    tooltip,
+    whole,
+)
 
 TITLE = "Timeline"
 HINT = "Drag to pan, Ctrl + wheel to zoom, double-click to reset."
@@ -185,9 +195,7 @@ def draw_timelines(timelines: Sequence[Timeline], title: str, one_scale: bool = 
     """
     title, notes = harmless(title) or TITLE, _reading(timelines)
     made = _draw(timelines, [_heading(timeline) for timeline in timelines], one_scale)
-    made["title"] = {"text": title}
-    if notes:
-        made["title"]["subtitle"] = textwrap.wrap(" ".join(notes), _LETTERS)
+    made["title"] = chart_title(title, [" ".join(notes)])
     return Drawing("timelines", title, timelines, notes, made)
 
 

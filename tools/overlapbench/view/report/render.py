@@ -60,13 +60,10 @@ def render_report(
         shares=breakdown.cells,
         timeline_reading=" ".join(READING),
         anchors=anchors,
-        figure=tables.figure,
-        cell=tables.cell,
-        state=tables.state,
-        change=tables.change,
+        say=tables,
+        wording=wording,
         judged=judged,
         hash_of=_hash_of,
-        cells=wording.cells,
         part_name=part_name,
         charts_of=lambda section: _charts_of(section, charts),
         tables=sections,
@@ -75,7 +72,6 @@ def render_report(
         style=Markup(page_environment().get_template("report/style.css").render()),
         scripts=[inserted("report/tables.js"), vega_libraries(), inserted("charts.js")],
         bad=bad,
-        causes=tables.causes(bad),
         controls=sum(row.passed_control for row in rows),
         runs=runs,
         mixed=len({run.result.machine for run in runs}) > 1,
@@ -91,8 +87,6 @@ def render_report(
         shared=shared,
         differing=differing,
         compared=comparison,
-        sentences=wording.summary(comparison)[1:] if comparison else [],
-        changes=tables.list_changes(comparison) if comparison else [],
     )
 
 

@@ -15,8 +15,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from overlapbench.grouping import grouped
-from overlapbench.judge.judgements import Judgement, Verdict
-from overlapbench.judge.verdicts import Comparison
 from overlapbench.judge.verdicts import Row as Judged
 from overlapbench.judge.wording import percent
 from overlapbench.reading.counters import TIME, Better, Counter, Family, Table
@@ -147,20 +145,6 @@ def causes(bad: Sequence[Row]) -> list[str]:
         f"{len(rows)} {said}: {rows[0].reason or 'no reason is given'}"
         for (said, _), rows in ordered
     ]
-
-
-def list_changes(comparison: Comparison) -> list[tuple[Judged, Judgement | None]]:
-    """Return the benchmarks that are not the same, the worst verdicts first.
-
-    A benchmark is listed with each judgement that is not SAME, or with None if it has none.
-    """
-    order = list(Verdict)
-    lines: list[tuple[Judged, Judgement | None]] = []
-    for row in sorted(comparison.rows, key=lambda row: order.index(row.verdict)):
-        if row.verdict is not Verdict.SAME:
-            changed = [one for one in row.judgements if one.verdict is not Verdict.SAME]
-            lines += [(row, judgement) for judgement in changed] or [(row, None)]
-    return lines
 
 
 def machine(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, list[str]]]:
