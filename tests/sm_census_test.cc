@@ -4,20 +4,44 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends.h"
+#include "watched_stream.h"
 
 namespace overlapbench {
 namespace {
 
+// The first kernels find all cores but one occupied.
+class CrowdedStream : public WatchedStream {
+ public:
+  CrowdedStream(Stream& stream, int kernels) : WatchedStream(stream), kernels_(kernels) {}
+  [[nodiscard]] int launched() const { return launched_; }
+  void EnqueueBlocks(int blocks, std::function<void(int)> block) override {
+    if (++launched_ > kernels_) return WatchedStream::EnqueueBlocks(blocks, std::move(block));
+    WatchedStream::EnqueueBlocks(1, [blocks, block = std::move(block)](int) {
+      for (int i = 0; i < blocks; ++i) block(i);
+    });
+  }
+
+ private:
+  int kernels_;
+  int launched_ = 0;
+};
+
 class SmCensusTest : public OnEachBackend {
  protected:
-  std::set<long> SmsOf(Stream& stream) { return SmCensus(device(), stream, kPatience); }
+  std::set<long> SmsOf(Stream& stream, int expected) {
+    return SmCensus(device(), stream, expected, kPatience);
+  }
   int CountSms(const StreamOptions& options) {
-    return static_cast<int>(SmsOf(*device().CreateStream(options)).size());
+    const int expected = options.sms == 0 ? all() : options.sms;
+    return static_cast<int>(SmsOf(*device().CreateStream(options), expected).size());
   }
   int all() { return device().info().multiprocessors; }
   // Sizes of partitions; empty on a device that has none.
@@ -34,6 +58,20 @@ class SmCensusTest : public OnEachBackend {
 INSTANTIATE_ON_EACH_BACKEND(SmCensusTest);
 
 TEST_P(SmCensusTest, AStreamWithoutAPartitionRunsOnAllSms) { EXPECT_EQ(CountSms({}), all()); }
+
+TEST(SmCensusOnTheHost, CountsAgainWhileOtherProgramsKeepACore) {
+  const auto device = OpenHostDevice(2);
+  const auto stream = device->CreateStream();
+  CrowdedStream crowded(*stream, 3);
+  EXPECT_EQ(SmCensus(*device, crowded, 2, kPatience).size(), 2);
+  EXPECT_GE(crowded.launched(), 4);
+  CrowdedStream full(*stream, 1000);
+  EXPECT_EQ(SmCensus(*device, full, 2, kPatience).size(), 1);
+  EXPECT_EQ(full.launched(), 32);
+  CrowdedStream enough(*stream, 1000);
+  EXPECT_EQ(SmCensus(*device, enough, 1, kPatience).size(), 1);
+  EXPECT_EQ(enough.launched(), 1);
+}
 
 TEST_P(SmCensusTest, APartitionRunsOnExactlyItsSms) {
   if (Parts().empty()) GTEST_SKIP() << "this device has no partitions";
@@ -61,7 +99,7 @@ TEST_P(SmCensusTest, PartitionsOfOneSizeAreTheSameSms) {
   const StreamOptions options{.sms = device().info().partitions.least};
   const auto one = device().CreateStream(options);
   const auto other = device().CreateStream(options);
-  EXPECT_EQ(SmsOf(*one), SmsOf(*other));
+  EXPECT_EQ(SmsOf(*one, options.sms), SmsOf(*other, options.sms));
 }
 
 TEST_P(SmCensusTest, APartitionThatDoesNotExistIsRefused) {
