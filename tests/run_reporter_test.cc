@@ -108,6 +108,7 @@ TEST_F(RunReporterTest, AnAggregateIsWrittenFromItsRun) {
   cv.aggregate_name = "cv";
   cv.aggregate_unit = benchmark::StatisticUnit::kPercentage;
   cv.real_accumulated_time = 0.25;
+  cv.cpu_accumulated_time = 0.125;
   cv.counters["furlongs"] = 0.5;
   cv.counters["skew_us"] = std::numeric_limits<double>::quiet_NaN();
   reporter.ReportRuns({cv});
@@ -117,10 +118,33 @@ TEST_F(RunReporterTest, AnAggregateIsWrittenFromItsRun) {
   EXPECT_EQ(row.At("run_name").text, "Race/Horse");
   EXPECT_EQ(row.At("run_type").text, "aggregate");
   EXPECT_EQ(row.At("aggregate_unit").text, "percentage");
+  EXPECT_EQ(row.At("aggregate_name").text, "cv");
   EXPECT_EQ(row.At("real_time").number, 0.25) << "a share has no unit";
+  EXPECT_EQ(row.At("cpu_time").number, 0.125);
   EXPECT_EQ(row.At("furlongs").number, 0.5);
   for (const char* member : {"skew_us", "state", "reason", "label", "repetition_index"})
     EXPECT_FALSE(row.Has(member)) << member;
+  GoogleRun median = Measured("Race/Horse").run;
+  median.run_type = GoogleRun::RT_Aggregate;
+  median.aggregate_name = "median";
+  median.aggregate_unit = benchmark::StatisticUnit::kTime;
+  const Json time = JsonReader::Read(ResultJson(table_).Runs({median}, {}));
+  EXPECT_EQ(time.At("aggregate_unit").text, "time");
+  EXPECT_EQ(time.At("real_time").number, 4);
+}
+
+// The aggregates of a row follow its runs.
+TEST_F(RunReporterTest, EachRunHasItsOwnRow) {
+  const Finished horse = Measured("Race/Horse");
+  const Finished mule = InState(Measured("Race/Mule"), RowState::kNoisy, "");
+  GoogleRun mean = horse.run;
+  mean.run_type = GoogleRun::RT_Aggregate;
+  const std::string text =
+      ResultJson(table_).Runs({horse.run, mean, mule.run}, {horse.row, mule.row});
+  const Json rows = JsonReader::Read("[" + text + "]");
+  EXPECT_EQ(rows.items.at(0).At("state").text, "ok");
+  EXPECT_FALSE(rows.items.at(1).Has("state"));
+  EXPECT_EQ(rows.items.at(2).At("state").text, "noisy");
 }
 
 // As Google Benchmark 1.7.1 and 1.8.3 write the members that they know.
@@ -128,21 +152,27 @@ TEST_F(RunReporterTest, RowsHaveTheFormOfGoogleBenchmark) {
   Finished one = Measured("Race/Horse");
   one.row.time_ms.interval = {3, 5};
   one.row.reason = "a finding";
+  one.run.family_index = 3;
+  one.run.per_family_instance_index = 4;
+  one.run.repetitions = 6;
+  one.run.repetition_index = 5;
+  one.run.threads = 7;
+  one.run.cpu_accumulated_time = 0.001;
   const Finished failed = Failed(Measured("Race/Mule"), "it fell");
   ResultJson json(table_);
   const std::string head = R"(
-      "family_index": 0,
-      "per_family_instance_index": 0,
+      "family_index": 3,
+      "per_family_instance_index": 4,
       "run_name": "Race/Horse",
       "run_type": "iteration",
-      "repetitions": 1,
-      "repetition_index": 0,
-      "threads": 1,
+      "repetitions": 6,
+      "repetition_index": 5,
+      "threads": 7,
 )";
   EXPECT_EQ(json.Runs({one.run}, {one.row}), R"(    {
       "name": "Race/Horse",)" + head + R"(      "iterations": 2,
       "real_time": 4.0000000000000000e+00,
-      "cpu_time": 0.0000000000000000e+00,
+      "cpu_time": 5.0000000000000000e-01,
       "time_unit": "ms",
       "furlongs": 1.2000000000000000e+01,
       "time_high_ms": 5.0000000000000000e+00,
@@ -153,44 +183,47 @@ TEST_F(RunReporterTest, RowsHaveTheFormOfGoogleBenchmark) {
   EXPECT_TRUE(json.Runs({failed.run}, {failed.row}).starts_with(",\n    {\n"));
 }
 
+// Each member, and the short form of what has its usual value.
 TEST_F(RunReporterTest, ARowMayCarryItsSchedules) {
   Finished one = Measured("Race/Horse");
   ScheduleRecord record{.ranks = 4, .hosts = 2, .transport = "copy"};
-  record.works = {{.name = "sum",
-                   .work_class = WorkClass::kComm,
-                   .collective = "AllReduce",
-                   .cost = {.wire_bytes = 1024, .bus_factor = 1.5},
-                   .sms = 24},
-                  {.name = "multiply", .cost = {.flops = 8e9}}};
-  record.runs = {{.name = "pattern",
-                  .lanes = {{.name = "comm", .priority = 1}, {.name = "comp", .rank = 3}},
-                  .steps = {{1, 1, {.part = {1, 2}}},
-                            {0, 0, {.after = {0}, .host_after = {0}, .engine = "engine"}}},
-                  .time_ms = Figure(2, Interval{1, 3}),
-                  .enqueue_ms = 0.5,
-                  .lanes_ms = {{0.25, 1}, {0, 2}}}};
+  record.works = {
+      {.name = "sum",
+       .work_class = WorkClass::kComm,
+       .collective = "AllReduce",
+       .transport = "mpi",
+       .cost = {.moved_bytes = 16, .copied_bytes = 4, .wire_bytes = 1024, .bus_factor = 1.5},
+       .sms = 24},
+      {.name = "multiply", .cost = {.flops = 8e9}}};
+  record.runs = {
+      {.name = "alone",
+       .is_gated = false,
+       .lanes = {{.name = "host", .on_host = true}},
+       .steps = {{1, 0, {}}}},
+      {.name = "pattern",
+       .lanes = {{.name = "comm", .priority = 1, .sms = 8}, {.name = "comp", .rank = 0}},
+       .steps = {{1, 1, {.part = {1, 3}}},
+                 {0, 0, {.after = {0, 2}, .host_after = {0}, .other_end = 5, .engine = "engine"}}},
+       .time_ms = Figure(2, Interval{1, 3}),
+       .enqueue_ms = 0.5,
+       .lanes_ms = {{0.25, 1}, {0, 2}}}};
   one.row.schedules = std::make_shared<const ScheduleRecord>(record);
-  const Json text = JsonReader::Read(ResultJson(table_).Runs({one.run}, {one.row}));
-  const Json& schedules = text.At("schedules");
-  EXPECT_EQ(schedules.At("version").number, 1);
-  EXPECT_EQ(schedules.At("ranks").number, 4);
-  EXPECT_EQ(schedules.At("hosts").number, 2);
-  EXPECT_EQ(schedules.At("transport").text, "copy");
-  const Json& sum = schedules.At("works").items.at(0);
-  EXPECT_EQ(sum.At("class").text, "COMM");
-  EXPECT_EQ(sum.At("collective").text, "AllReduce");
-  EXPECT_EQ(sum.At("wire_bytes").number, 1024);
-  EXPECT_EQ(sum.At("sms").number, 24);
-  EXPECT_FALSE(schedules.At("works").items.at(1).Has("collective"));
-  const Json& run = schedules.At("runs").items.at(0);
-  EXPECT_EQ(run.At("ms").number, 2);
-  EXPECT_EQ(run.At("ms_high").number, 3);
-  EXPECT_EQ(run.At("lanes").items.at(1).At("rank").number, 3);
-  EXPECT_EQ(run.At("lanes_ms").items.at(0).items.at(0).number, 0.25);
-  const auto& waiting = run.At("steps").items.at(1).items;
-  EXPECT_EQ(waiting.at(4).items.at(0).number, 0);
-  EXPECT_EQ(waiting.at(5).At("engine").text, "engine");
-  EXPECT_EQ(run.At("steps").items.at(0).items.at(3).number, 2) << "parts";
+  const std::string text = ResultJson(table_).Runs({one.run}, {one.row});
+  const std::string member = "\"schedules\": ";
+  const auto begin = text.find(member) + member.size();
+  EXPECT_EQ(
+      text.substr(begin, text.find('\n', begin) - begin),
+      R"({"version": 1, "ranks": 4, "hosts": 2, "transport": "copy", "works": [)"
+      R"({"name": "sum", "class": "COMM", "collective": "AllReduce", "transport": "mpi", )"
+      R"("moved_bytes": 20, "wire_bytes": 1024, "bus_factor": 1.5, "sms": 24}, )"
+      R"({"name": "multiply", "class": "COMP", "flops": 8000000000}], "runs": [)"
+      R"({"name": "alone", "gated": false, "lanes": [{"name": "host", "on_host": true}], )"
+      R"("steps": [[1, 0, 0, 1, []]]}, )"
+      R"({"name": "pattern", "ms": 2.0000000000000000e+00, "ms_low": 1.0000000000000000e+00, )"
+      R"("ms_high": 3.0000000000000000e+00, "enqueue_ms": 5.0000000000000000e-01, "lanes": [)"
+      R"({"name": "comm", "priority": 1, "sms": 8}, {"name": "comp", "rank": 0}], )"
+      R"("lanes_ms": [[0.25, 1], [0, 2]], "steps": [[1, 1, 1, 3, []], [0, 0, 0, 1, [0, 2], )"
+      R"({"host_after": [0], "other_end": 5, "engine": "engine"}]]}]})");
 }
 
 TEST_F(RunReporterTest, ARowMayHaveNoUndefinedCounters) {
@@ -241,7 +274,8 @@ TEST_F(RunReporterTest, ARunThatEndsEarlyKeepsItsRowsAndSaysWhy) {
   Report(Measured("Race/Donkey"));
   testing::internal::CaptureStderr();
   reporter.Abandon("the \"fence\" broke");
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("kept 1 finished rows"), std::string::npos);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "overlapbench: kept 1 finished rows, marked incomplete: " + path() + "\n");
   reporter.Finalize();
   const Json document = ReadFile(path());
   ASSERT_EQ(document.At("benchmarks").items.size(), 1U);
@@ -253,7 +287,9 @@ TEST_F(RunReporterTest, ARunThatEndsEarlyKeepsItsRowsAndSaysWhy) {
 TEST_F(RunReporterTest, ARunThatEndsBeforeItsFirstRowLeavesNoFile) {
   RunReporter& reporter = Start();
   reporter.Stop();
+  testing::internal::CaptureStderr();
   reporter.Abandon("it rains");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   EXPECT_FALSE(std::filesystem::exists(path()));
   EXPECT_FALSE(std::filesystem::exists(partial_path()));
 }
@@ -334,6 +370,18 @@ TEST_F(RunReporterTest, ARunThatEndsBeforeItsFirstRowShowsNothing) {
   reporter.Stop();
   reporter.Abandon("it rains");
   EXPECT_EQ(output_.Text(), "");
+}
+
+TEST_F(RunReporterTest, ATableThatEndsEarlySaysSo) {
+  keeps_file_ = false;
+  RunReporter& reporter = Start(ConsoleFormat::kCsv);
+  Report(Measured("Race/Horse"));
+  reporter.Stop();
+  testing::internal::CaptureStderr();
+  reporter.Abandon("it rains");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "its file will be removed";
+  EXPECT_TRUE(output_.Text().starts_with("name,real_time,")) << output_.Text();
+  EXPECT_TRUE(output_.Text().ends_with("\n# incomplete: it rains\n")) << output_.Text();
 }
 
 TEST_F(RunReporterTest, JsonOnTheConsoleIsClosedToo) {
