@@ -106,15 +106,16 @@ Measuring::~Measuring() {
   [[maybe_unused]] const Device* const device = device_.release();
 }
 
+int DeviceNumber(Backend backend, int visible_gpus, int local_rank) {
+  if (backend == Backend::kHost) return -1;
+  return visible_gpus == 1 ? 0 : local_rank;
+}
+
 overlapbench_place Measuring::place() const {
-  const bool has_one = VisibleGpus() == 1;  // the launcher gave each rank its own
-  const bool on_host = device_->backend() == Backend::kHost;
   return {.rank = ranks_->rank(),
           .ranks = ranks_->size(),
           .local_rank = ranks_->local_rank(),
-          .device = on_host   ? -1
-                    : has_one ? 0
-                              : ranks_->local_rank()};
+          .device = DeviceNumber(device_->backend(), VisibleGpus(), ranks_->local_rank())};
 }
 
 void Measuring::Configure(const std::vector<std::string>& flags) {
