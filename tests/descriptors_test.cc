@@ -31,6 +31,11 @@ std::map<std::string, int>& Refusals() {
   static std::map<std::string, int> refusals;
   return refusals;
 }
+// Whether messages leave without their descriptors, and twice.
+bool& SendsTwiceWithoutThem() {
+  static bool sends_twice = false;
+  return sends_twice;
+}
 template <class Call>
 int Refusing(const char* name, const Call& call) {
   const auto found = Refusals().find(name);
@@ -59,6 +64,16 @@ int WrappedBind(int fd, const sockaddr* address, socklen_t size) {
 ssize_t WrappedReceive(int fd, msghdr* message, int flags) asm("__wrap_recvmsg");
 ssize_t WrappedReceive(int fd, msghdr* message, int flags) {
   return Refusing("recvmsg", [&] { return syscall(SYS_recvmsg, fd, message, flags); });
+}
+ssize_t WrappedSend(int fd, const msghdr* message, int flags) asm("__wrap_sendmsg");
+ssize_t WrappedSend(int fd, const msghdr* message, int flags) {
+  msghdr sent = *message;
+  if (SendsTwiceWithoutThem()) {
+    sent.msg_control = nullptr;
+    sent.msg_controllen = 0;
+    syscall(SYS_sendmsg, fd, &sent, flags);
+  }
+  return syscall(SYS_sendmsg, fd, &sent, flags);
 }
 ssize_t WrappedRandom(void* bytes, size_t size, unsigned flags) asm("__wrap_getrandom");
 ssize_t WrappedRandom(void* bytes, size_t size, unsigned flags) {
@@ -216,6 +231,29 @@ TEST(Descriptors, ADescriptorThatCannotBeSentIsAnErrorOnAll) {
   const Descriptor own(is_last ? -1 : memfd_create("shared", 0));
   const std::string text = Thrown<AgreedError>([&] { ExchangeDescriptors(ranks, own); });
   EXPECT_NE(text.find("sendmsg failed"), std::string::npos) << text;
+}
+
+TEST(Descriptors, ARankThatSharesNothingIsNamed) {
+  Ranks& ranks = TestRanks();
+  if (ranks.size() == 1) GTEST_SKIP() << "needs two ranks";
+  const int last = ranks.size() - 1;
+  const Descriptor own(memfd_create("shared", 0));
+  std::string text;
+  ranks.Barrier("the test");
+  if (ranks.rank() == last) {
+    SendsTwiceWithoutThem() = true;
+    text = Thrown<AgreedError>([&] { ExchangeDescriptors(ranks, own); });
+    SendsTwiceWithoutThem() = false;
+  } else {
+    const ShortTimeout timeout(std::chrono::seconds(2));
+    text = Thrown<AgreedError>([&] { ExchangeDescriptors(ranks, own); });
+  }
+  EXPECT_NE(text.find("rank " + std::to_string(last) +
+                      " did not share its memory within 2 s; 2 messages of other processes were "
+                      "dropped"),
+            std::string::npos)
+      << text;
+  ranks.Barrier("the end of the test");
 }
 
 }  // namespace

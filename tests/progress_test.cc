@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/error.h"
+#include "thrown.h"
 
 namespace overlapbench {
 namespace {
@@ -58,7 +59,9 @@ TEST(ProgressTest, EveryPhaseIsFoundByItsName) {
     const auto phase = static_cast<Phase>(i);
     EXPECT_EQ(PhaseNamed(ShortName(phase)), phase) << i;
   }
-  EXPECT_THROW(PhaseNamed("lunch"), UsageError);
+  EXPECT_EQ(Thrown<UsageError>([] { PhaseNamed("lunch"); }),
+            "there is no phase 'lunch': choose one of start, agree, connect, make, fill, first, "
+            "verify, enqueue, meet, wait, times, report, write, end, between");
 }
 
 TEST(ProgressTest, UnchangedCountsFromTheLastPhase) {

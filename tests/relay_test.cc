@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -107,6 +108,19 @@ TEST_F(RelayTest, WritesOnlyAsMuchAsTheReaderTakes) {
 TEST_F(RelayTest, LeavesTheTargetAsItWas) {
   const Relay relay = Make();
   EXPECT_EQ(fcntl(target_.writing.get(), F_GETFL) & O_NONBLOCK, 0);
+}
+
+TEST_F(RelayTest, DoesNotWaitForATerminal) {
+  int reading = -1;
+  int writing = -1;
+  ASSERT_EQ(openpty(&reading, &writing, nullptr, nullptr, nullptr), 0);
+  const Descriptor terminal(reading);
+  const Descriptor end(writing);
+  Relay relay(std::move(source_.reading), end.get(), AsItIs);
+  relay.Add(std::string(kMost_bytes, 'x'));
+  relay.Pass();  // would wait here
+  EXPECT_FALSE(relay.IsIdle());
+  EXPECT_EQ(fcntl(end.get(), F_GETFL) & O_NONBLOCK, 0);
 }
 
 TEST_F(RelayTest, DropsWhatComesOnceTheReaderHasGone) {
