@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "benchmarks/catalog.h"
@@ -100,6 +102,35 @@ TEST(CounterTable, HasTheUnitTitleAndDefinitionOfEveryCounter) {
     EXPECT_EQ(counter.range == Range::kFlag, counter.unit == "bool") << counter.name;
     if (!counter.judged) continue;
     EXPECT_NE(counter.better, Better::kNeither) << counter.name << " is judged by what?";
+  }
+}
+
+std::set<std::string> Words(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+// Gates and comparisons go by it. Rates are better if higher, and all that is not listed is better
+// if lower.
+TEST(CounterTable, HasTheDirectionOfEveryCounter) {
+  const std::set<std::string> rates = {"GB/s", "TFLOP/s", "1/s"};
+  const std::set<std::string> higher = Words(
+      "valid pct_of_bound speedup energy_saved time_saved efficiency hidden_comm pct_of_copy "
+      "fused_speedup predicted_speedup identical estimate_efficiency estimate_speedup "
+      "breakdown_valid comp_comm_pct comp_mem_pct comp_comm_mem_pct overlap_pct pct_of_peak gain "
+      "graph_speedup epilogue_speedup graph_gain batch_speedup");
+  const std::set<std::string> neither = Words(
+      "samples slowest_rank slowest_share rank_spread comm_sms m n k coverage product_slowdown "
+      "product_error comp_sms_used bound_by_workers estimate_error_pct only_comp_pct comm_mem_pct "
+      "overlap_by_name_pct prediction_error_pct kernel_us chunks direct straggler_rank "
+      "straggler_load padding_pct by_sm by_hbm by_l2 by_clock by_lead residual");
+  const CounterTable table = AllCounters();
+  for (const Counter& counter : table.counters()) {
+    const bool is_higher = rates.contains(counter.unit) || higher.contains(counter.name);
+    const Better better = is_higher                        ? Better::kHigher
+                          : neither.contains(counter.name) ? Better::kNeither
+                                                           : Better::kLower;
+    EXPECT_EQ(counter.better, better) << counter.name;
   }
 }
 
