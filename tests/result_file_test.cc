@@ -2,6 +2,8 @@
 #include "report/result_file.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,11 +16,16 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "child.h"
+#include "device/error.h"
+#include "thrown.h"
 
 namespace overlapbench {
 namespace {
@@ -223,25 +230,56 @@ TEST_F(ResultFileTest, KeepsAnEarlierResultIfItCannotBeFlushed) {
   EXPECT_EQ(Read(path_), "earlier");
 }
 
-TEST_F(ResultFileTest, IsRefusedIfThePathIsNotWritable) {
-  EXPECT_THROW(ResultFile(folder_ / "missing" / "result.json"), UsageError);
-  EXPECT_THROW(ResultFile{folder_}, UsageError);
-  EXPECT_TRUE(fs::is_empty(folder_));
+// Why a file at `path` is refused, as another process sees it after `prepare`.
+std::string RefusalOf(const fs::path& path, const std::function<bool()>& prepare = nullptr) {
+  Child child([&] {
+    if (prepare && !prepare()) return 2;
+    std::cerr << Thrown<UsageError>([&] { ResultFile{path}; });
+    return 0;
+  });
+  if (child.End() != 0) return "it could not be prepared";
+  const std::string begin = "cannot write " + path.string() + ": ";
+  const std::string said = child.Err();
+  return said.starts_with(begin) ? said.substr(begin.size()) : said;
 }
 
-// A file would be renamed into its place.
-TEST_F(ResultFileTest, IsRefusedIfThePathIsNotARegularFile) {
+TEST_F(ResultFileTest, SaysWhyThePathIsRefused) {
+  EXPECT_EQ(RefusalOf(folder_ / "missing" / "result.json"), "No such file or directory");
+  EXPECT_EQ(RefusalOf(folder_), "is a directory");
+  EXPECT_EQ(RefusalOf(folder_ / std::string(300, 'x')), "File name too long");
+  EXPECT_TRUE(fs::is_empty(folder_));
+  // A file would be renamed into its place.
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_THROW(ResultFile{path_}, UsageError);
+  EXPECT_EQ(RefusalOf(path_), "not a regular file; name another file");
   EXPECT_TRUE(fs::is_fifo(path_));
   EXPECT_FALSE(fs::exists(partial_));
 }
 
-TEST_F(ResultFileTest, IsRefusedIfThePathCannotBeResolved) {
-  EXPECT_THROW(ResultFile(folder_ / std::string(300, 'x')), UsageError);
+TEST_F(ResultFileTest, IsRefusedIfAnEarlierResultCannotBeReplaced) {
+  std::ofstream(path_) << "earlier";
+  fs::permissions(path_, fs::perms::owner_read);
+  fs::permissions(folder_, fs::perms::all);
+  const auto become_another = [] {
+    constexpr uid_t kAnother = 65534;
+    return geteuid() != 0 || setresuid(kAnother, kAnother, kAnother) == 0;
+  };
+  EXPECT_EQ(RefusalOf(path_, become_another), "Permission denied");
+  const auto mount_over = [this] {
+    return unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+           mount(path_.c_str(), path_.c_str(), nullptr, MS_BIND, nullptr) == 0;
+  };
+  const std::string mounted = RefusalOf(path_, mount_over);
+  if (mounted == "it could not be prepared") GTEST_SKIP() << "only root may mount";
+  EXPECT_EQ(mounted, "it is mounted here, so it cannot be replaced; mount a folder");
+  EXPECT_EQ(Read(path_), "earlier");
+  EXPECT_FALSE(fs::exists(partial_));
+}
+
+TEST_F(ResultFileTest, IsRefusedIfALinkLeadsNowhere) {
   fs::create_symlink(path_, folder_ / "loop");
   fs::create_symlink(folder_ / "loop", path_);
-  EXPECT_THROW(ResultFile{path_}, UsageError);
+  EXPECT_EQ(RefusalOf(path_), "Too many levels of symbolic links");
 }
 
 TEST_F(ResultFileTest, ReplacesTheTargetOfALink) {
@@ -253,24 +291,6 @@ TEST_F(ResultFileTest, ReplacesTheTargetOfALink) {
   file.Finish();
   EXPECT_TRUE(fs::is_symlink(path_));
   EXPECT_EQ(Read(target), "now");
-}
-
-TEST_F(ResultFileTest, IsRefusedIfAnEarlierResultIsReadOnly) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
-  std::ofstream(path_) << "earlier";
-  fs::permissions(path_, fs::perms::owner_read);
-  EXPECT_THROW(ResultFile{path_}, UsageError);
-  EXPECT_EQ(Read(path_), "earlier");
-}
-
-TEST_F(ResultFileTest, SaysWhyInOneLine) {
-  try {
-    const ResultFile file(folder_ / "missing" / "result.json");
-    FAIL() << "the file was taken";
-  } catch (const UsageError& error) {
-    EXPECT_EQ(error.what(), "cannot write " + (folder_ / "missing" / "result.json").string() +
-                                ": No such file or directory");
-  }
 }
 
 // Before the first row and after it.
