@@ -3,6 +3,7 @@
 #include "comm/nccl_log.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -35,6 +36,19 @@ TEST(NcclLogTest, LeavesTheUsersSettingsAlone) {
   }
   EXPECT_STREQ(std::getenv("NCCL_DEBUG"), "WARN");
   unsetenv("NCCL_DEBUG");
+}
+
+TEST(NcclLogTest, SetsNothingWithoutAFile) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  {
+    const NcclLog log;
+    EXPECT_EQ(std::getenv("NCCL_DEBUG"), nullptr);
+    EXPECT_EQ(log.text(), "");
+  }
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(NcclLogTest, NamesNoNetworkWhereTheLogNamesNone) {

@@ -12,6 +12,8 @@
 #include <set>
 #include <vector>
 
+#include "thrown.h"
+
 namespace overlapbench {
 namespace {
 
@@ -573,6 +575,15 @@ TEST(PeerPlan, PassesOnABroadcastInEqualPieces) {
   EXPECT_EQ(count(4, 8192), 64);
   const auto ends = EndsOfPieces(Operation::kBroadcast, 4, 16);
   for (std::size_t i = 0; i < ends.size(); ++i) EXPECT_EQ(ends[i], 8.0 * (i + 1));
+}
+
+TEST(PeerPlan, IsOfCollectivesAlone) {
+  for (const Operation operation : {Operation::kSend, Operation::kReceive}) {
+    for (const Direction direction : {Direction::kLoad, Direction::kMail}) {
+      EXPECT_EQ(Thrown<Error>([&] { PeerPlan({operation, 2, kSegment}, direction, 0); }),
+                "communication over peers' memory supports collectives only");
+    }
+  }
 }
 
 TEST(PeerPlan, MailsUpToALimit) {

@@ -1,15 +1,18 @@
 // Arrays that go through the device in parts (comm/staged_array.h): slots, wrong parts, and what a
 // result's fingerprint depends on. That each stage is a workload like others is
-// workloads_test.cc's.
+// workloads_test.cc's. And batches that host threads make (comm/supplied_batches.h).
 #include "comm/staged_array.h"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends.h"
+#include "comm/supplied_batches.h"
 #include "recording_device.h"
 #include "test_ranks.h"
 #include "watched_stream.h"
@@ -155,6 +158,74 @@ TEST_P(StagedArrayTest, FingerprintDoesNotDependOnTheOrder) {
   ResetAll();
   RunWhole();
   EXPECT_NE(out_->Fingerprint(), expected);
+}
+
+// ---- Batches that host threads make (comm/supplied_batches.h)
+
+class SuppliedBatchesTest : public RanksOnEachBackend {
+ protected:
+  static constexpr long kBatches = 5;
+
+  std::unique_ptr<Workload> Make(SupplyStage stage, bool works = false) {
+    return SuppliedBatches::MakeStage(
+        std::make_shared<SuppliedBatches>(Machine{device(), TestRanks()},
+                                          SupplyShape{.batches = kBatches,
+                                                      .elements = 33,
+                                                      .steps = 3,
+                                                      .make_time = kMakeTime,
+                                                      .works = works}),
+        stage);
+  }
+  // Verifies what is left once every batch but `missing` has run.
+  std::string FaultWithout(SupplyStage stage, long missing) {
+    const auto workload = Make(stage);
+    const auto stream = device().CreateStream({.on_host = stage == SupplyStage::kMake});
+    const auto checked = device().CreateStream({});
+    workload->Reset(*checked);
+    checked->Synchronize(kRanksPatience, "the test");
+    for (long batch = 0; batch < kBatches; ++batch)
+      if (batch != missing) workload->EnqueuePart(*stream, {batch, kBatches});
+    stream->Synchronize(kRanksPatience, "the test");
+    return workload->Verify(*checked).fault;
+  }
+
+  static constexpr std::chrono::microseconds kMakeTime{300};
+};
+INSTANTIATE_ON_EACH_BACKEND(SuppliedBatchesTest);
+
+constexpr SupplyStage kStages[] = {SupplyStage::kMake, SupplyStage::kCopy, SupplyStage::kCompute,
+                                   SupplyStage::kConsume};
+
+TEST_P(SuppliedBatchesTest, AreWholeOrTheSumOfTheirParts) {
+  for (const SupplyStage stage : kStages) {
+    SCOPED_TRACE(static_cast<int>(stage));
+    for (const long missing : {0L, kBatches - 1})
+      EXPECT_NE(FaultWithout(stage, missing), "") << missing;
+    EXPECT_EQ(FaultWithout(stage, -1), "");
+    const auto workload = Make(stage);
+    const auto stream = device().CreateStream({.on_host = stage == SupplyStage::kMake});
+    const auto checked = device().CreateStream({});
+    workload->Reset(*checked);
+    checked->Synchronize(kRanksPatience, "the test");
+    workload->Enqueue(*stream);
+    stream->Synchronize(kRanksPatience, "the test");
+    EXPECT_EQ(workload->Verify(*checked).fault, "");
+    EXPECT_EQ(
+        workload->cost().copied_bytes,
+        stage == SupplyStage::kCopy || stage == SupplyStage::kConsume ? kBatches * 33 * 4 : 0);
+  }
+}
+
+// Whether a producer works or sleeps, a batch takes its time.
+TEST_P(SuppliedBatchesTest, TakeTheirTimeToMake) {
+  for (const bool works : {false, true}) {
+    const auto workload = Make(SupplyStage::kMake, works);
+    const auto stream = device().CreateStream({.on_host = true});
+    const auto before = std::chrono::steady_clock::now();
+    workload->Enqueue(*stream);
+    stream->Synchronize(kRanksPatience, "the test");
+    EXPECT_GE(std::chrono::steady_clock::now() - before, kBatches * kMakeTime) << works;
+  }
 }
 
 }  // namespace

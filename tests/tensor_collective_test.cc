@@ -17,6 +17,7 @@
 #include "kernels/linear.h"
 #include "noting_transports.h"
 #include "test_ranks.h"
+#include "thrown.h"
 #include "watched_stream.h"
 
 namespace overlapbench {
@@ -274,6 +275,31 @@ TEST_P(TensorCollectiveTest, ASumOfHeldValuesIsComparedWithTheirSum) {
   EXPECT_EQ(sum->Fingerprint(), receive->Fingerprint(machine(), stream()));
   send->Fill(stream(), rank(), kSeed + 200);
   EXPECT_NE(sum->Verify(stream()).fault, "");
+}
+
+// Two rings write to one tensor, the second from two ranks before, where there are three.
+TEST_P(TensorCollectiveTest, RowsAreExpectedFromTheRankThatSendsThem) {
+  const SharedTensor first = MakeRows(4);
+  const SharedTensor second = MakeRows(4);
+  const SharedTensor receive = MakeRows(9);
+  const int shift = 2 % ranks();
+  const auto rings = MakeCollective({{Operation::kShiftRing, first, receive, 1, 2, 3, 1 % ranks()},
+                                     {Operation::kShiftRing, second, receive, 0, 5, 2, shift}});
+  rings->Reset(stream());
+  second->Fill(stream(), rank(), kSeed + 100);
+  rings->PoisonResult(stream());
+  Finish();
+  const auto before = [&](int distance) { return (rank() - distance + 2 * ranks()) % ranks(); };
+  for (long row = 0; row < 9; ++row) {
+    const auto expected = [&] { return receive->Expected(rank(), row, 7); };
+    if (row >= 2 && row < 5) {
+      EXPECT_EQ(expected(), first->Expected(before(1 % ranks()), row - 1, 7)) << row;
+    } else if (row >= 5 && row < 7) {
+      EXPECT_EQ(expected(), second->Expected(before(shift), row - 5, 7)) << row;
+    } else {
+      EXPECT_EQ(Thrown<Error>(expected), "no rank sends these rows") << row;
+    }
+  }
 }
 
 // Like the threads that verify a sample: each caches its own last sum.
