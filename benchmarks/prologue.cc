@@ -35,31 +35,16 @@ std::string StartCuda() {
   return error;
 }
 
-// The ranks take the GPUs in turn.
-std::unique_ptr<Device> OpenSharedGpu(Ranks& ranks) {
-  RefuseTogether(ranks, StartCuda());
-  return OpenCudaDevice(ranks.local_rank() % VisibleGpus());
-}
-
-// One GPU per rank. A launcher may also make a single GPU visible to each rank.
-std::unique_ptr<Device> OpenGpu(Ranks& ranks) {
-  const int visible = VisibleGpus();
+// The ranks of a machine take its GPUs in turn.
+std::unique_ptr<Device> OpenGpu(Ranks& ranks, bool shares) {
   std::string error = StartCuda();
-  if (error.empty() && visible > 1 && ranks.local_rank() >= visible) {
-    error = fmt::format(
-        "{} ranks on this machine but {} GPUs: start at most one rank per GPU (--ranks {})",
-        ranks.local_size(), visible, visible);
-  }
+  if (error.empty() && !shares)
+    error = TooManyRanks(ranks.local_rank(), ranks.local_size(), VisibleGpus());
   RefuseTogether(ranks, error);
-  auto device = OpenCudaDevice(visible > 1 ? ranks.local_rank() : 0);
-  const auto identities = ranks.Gather(device->info().identity, "choosing GPUs");
-  for (int rank = 0; rank < ranks.size(); ++rank) {
-    const auto first = std::ranges::find(identities, identities[rank]) - identities.begin();
-    if (first == rank) continue;
-    throw UsageError(fmt::format(
-        "more ranks than GPUs: ranks {} and {} have the same GPU; start one rank per GPU", first,
-        rank));
-  }
+  auto device = OpenCudaDevice(ranks.local_rank() % VisibleGpus());
+  if (shares) return device;
+  const std::string same = SameGpu(ranks.Gather(device->info().identity, "choosing GPUs"));
+  if (!same.empty()) throw UsageError(same);
   return device;
 }
 
@@ -79,6 +64,24 @@ Context LibraryVersions(const Device& device) {
 
 }  // namespace
 
+std::string TooManyRanks(int local_rank, int local_size, int visible) {
+  if (visible <= 1 || local_rank < visible) return "";
+  return fmt::format(
+      "{} ranks on this machine but {} GPUs: start at most one rank per GPU (--ranks {})",
+      local_size, visible, visible);
+}
+
+std::string SameGpu(const std::vector<std::string>& identities) {
+  for (auto rank = identities.begin(); rank != identities.end(); ++rank) {
+    const auto first = std::find(identities.begin(), rank, *rank);
+    if (first == rank) continue;
+    return fmt::format(
+        "more ranks than GPUs: ranks {} and {} have the same GPU; start one rank per GPU",
+        first - identities.begin(), rank - identities.begin());
+  }
+  return "";
+}
+
 bool ChoosesCuda(const Options& options) {
   return options.backend == Options::BackendChoice::kCuda ||
          (options.backend == Options::BackendChoice::kAuto && VisibleGpus() > 0);
@@ -92,7 +95,7 @@ std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options) {
     if (choice == choices[0]) continue;
     throw UsageError("some ranks see a GPU and some do not: name the backend with --backend=");
   }
-  if (cuda) return options.share_gpu ? OpenSharedGpu(ranks) : OpenGpu(ranks);
+  if (cuda) return OpenGpu(ranks, options.share_gpu);
   if (options.share_gpu)
     throw UsageError("--share_gpu: the host backend has no GPUs; leave the flag out");
   return OpenHost(ranks, options);

@@ -22,6 +22,13 @@ bool ChoosesCuda(const Options& options);
 // ranks would share a GPU without --share_gpu, or have different backends.
 std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options);
 
+// Why this rank has no GPU of its own if so many are visible to it; "" if it has. A launcher may
+// also make a single one visible to each rank.
+std::string TooManyRanks(int local_rank, int local_size, int visible);
+
+// The first two ranks that have the same GPU, as a text; "" if each has its own.
+std::string SameGpu(const std::vector<std::string>& identities);
+
 // Call once per process. Fills `flags`, which must outlive the run, because Google Benchmark keeps
 // a pointer to the program's name. Throws UsageError if Google Benchmark refuses a flag.
 void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>& flags);

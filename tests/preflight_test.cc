@@ -125,6 +125,19 @@ TEST(GoogleBenchmarksFlags, AreTakenOrRefusedByName) {
             "Google Benchmark refuses the flag --nothing_of_that_name=1");
 }
 
+TEST(Gpus, AreOfOneRankEach) {
+  const std::string too_many =
+      "4 ranks on this machine but 2 GPUs: start at most one rank per GPU (--ranks 2)";
+  EXPECT_EQ(TooManyRanks(1, 4, 2), "");
+  EXPECT_EQ(TooManyRanks(2, 4, 2), too_many);
+  EXPECT_EQ(TooManyRanks(3, 4, 2), too_many);
+  EXPECT_EQ(TooManyRanks(3, 4, 1), "") << "the launcher shows each rank its own";
+  EXPECT_EQ(SameGpu({"a", "b", "c"}), "");
+  EXPECT_EQ(SameGpu({}), "");
+  EXPECT_EQ(SameGpu({"a", "b", "c", "b", "b"}),
+            "more ranks than GPUs: ranks 1 and 3 have the same GPU; start one rank per GPU");
+}
+
 TEST(Backends, AreChosenByNameOrByTheGpus) {
   Options options;
   EXPECT_EQ(ChoosesCuda(options), VisibleGpus() > 0);
