@@ -68,6 +68,19 @@ TEST_F(LoadTest, ARunThatNeedsMoreCoresThanItMayUseIsNamed) {
   EXPECT_NE(text.find(needs), std::string::npos) << text;
 }
 
+TEST(Shortage, IsOfIdleOrOfAllowedCores) {
+  EXPECT_EQ(ShortageOf({.idle = 2, .needed = 2, .allowed = 4}), "");
+  EXPECT_EQ(ShortageOf({.idle = 4, .needed = 5, .allowed = 5}), "") << "others may take a fifth";
+  EXPECT_EQ(ShortageOf({.idle = 3.9, .needed = 5, .allowed = 8}),
+            "3.9 cores are idle, but the run needs 5");
+  EXPECT_EQ(ShortageOf({.idle = 4, .needed = 8, .allowed = 4}),
+            "the run needs 8 cores, but may use only 4");
+  EXPECT_EQ(ShortageOf({.idle = 3, .needed = 8, .allowed = 4}),
+            "3.0 cores are idle, but the run needs 8");
+  EXPECT_EQ(ShortageOf({.idle = 4, .needed = 4, .allowed = 4}), "");
+  EXPECT_EQ(ShortageOf({.idle = 0, .needed = 8, .allowed = 0}), "") << "nothing is known";
+}
+
 // Threads of the ranks keep all cores busy, apart from what other programs get.
 TEST_F(LoadTest, CoresThatRanksUseAreNotForeign) {
   const std::set<int> allowed = AllowedCores();
