@@ -9,6 +9,7 @@
 #include <csignal>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "busy_cores.h"
@@ -180,6 +181,48 @@ TEST(RowLoad, RanksThatShareCoresAddUpWhatTheyRan) {
 TEST(RowLoad, NoMoreIsLostThanAThreadWaited) {
   EXPECT_DOUBLE_EQ(WithUse({.waited_share = 0.2}, Idle(0)).lost_share, 0.2);
   EXPECT_DOUBLE_EQ(WithUse({.waited_share = 0}, Idle(0)).lost_share, 0);
+}
+
+// Readings two seconds apart.
+std::pair<HostReading, HostReading> Readings() {
+  HostReading before;
+  before.cores = {.cores = 4, .idle_s = 10, .stolen_s = 1};
+  before.threads = {{1, {.ran_s = 1, .waited_s = 1}}};
+  before.ran_s = 5;
+  before.limited_s = 1;
+  before.page_ins = 10;
+  HostReading after = before;
+  after.when += std::chrono::seconds(2);
+  after.cores = {.cores = 4, .idle_s = 13, .stolen_s = 1.5};
+  after.threads = {{1, {.ran_s = 4, .waited_s = 2}}};
+  after.ran_s = 9;
+  after.limited_s = 1.5;
+  after.page_ins = 16;
+  return {before, after};
+}
+
+TEST(RowLoad, IsWhatHappenedBetweenTwoReadings) {
+  const auto [before, after] = Readings();
+  const RowLoad load = LoadBetween(before, after, 0, 3);
+  EXPECT_DOUBLE_EQ(load.waited_share, 1.0 / 4);
+  EXPECT_DOUBLE_EQ(load.limited_share, 0.5 / 2);
+  EXPECT_DOUBLE_EQ(load.page_ins, 6.0 / 3);
+  EXPECT_DOUBLE_EQ(LoadBetween(before, after, 9, 0).waited_share, 1.0 / 10) << "it ran for as long";
+  EXPECT_DOUBLE_EQ(LoadBetween(before, after, 9, 0).page_ins, 6);
+  const CoreUse use = UseBetween(before, after);
+  EXPECT_DOUBLE_EQ(use.elapsed_s, 2);
+  EXPECT_DOUBLE_EQ(use.cores, 4);
+  EXPECT_DOUBLE_EQ(use.idle_s, 3);
+  EXPECT_DOUBLE_EQ(use.stolen_s, 0.5);
+  EXPECT_DOUBLE_EQ(use.ran_s, 4);
+}
+
+TEST(RowLoad, OneCoreCountsToo) {
+  const CoreUse one{.elapsed_s = 2, .cores = 1, .idle_s = 0.5, .stolen_s = 0.75, .ran_s = 0.5};
+  const RowLoad load = WithUse(kWaited, one);
+  EXPECT_DOUBLE_EQ(load.foreign_cores, 0.25 / 2);
+  EXPECT_DOUBLE_EQ(load.lost_share, (0.25 - CoreTimesError_s(1)) / 2);
+  EXPECT_DOUBLE_EQ(load.stolen_share, (0.75 - CoreTimesError_s(1)) / 1.5);
 }
 
 // Threads of the ranks waited for each other.
