@@ -11,7 +11,8 @@ import pytest
 import predictable
 import samples
 import traces
-from test_report import COMM, HOSTILE, Page, page_of, run
+from html_page import Page
+from test_report import COMM, HOSTILE, page_of, run
 
 
 def traced(folder: Path, *rows: str, **about: Any) -> str:
