@@ -3,7 +3,7 @@
     python tests/tools/doctor_machine.py FLAG...
 
 is that program. The variable DOCTOR_MACHINE has a JSON of faults: `factors` of figures by regular
-expressions for rows, `context`, `states` of rows, and `seconds` to take.
+expressions for rows, `context`, `states` of rows, `seconds` to take, and the exit `status`.
 """
 
 import json
@@ -104,7 +104,7 @@ def main(words: Sequence[str]) -> int:
         time.sleep(faults.get("seconds", 0.0) / count)
         print(f"[{place}/{count}] {one['name']}", flush=True)
     Path(flags["benchmark_out"]).write_text(json.dumps(made), encoding="utf-8")
-    return 0
+    return int(faults.get("status", 0))
 
 
 if __name__ == "__main__":

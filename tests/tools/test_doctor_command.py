@@ -144,6 +144,16 @@ def test_a_machine_without_any_of_the_rows_could_not_be_examined(tmp_path: Path)
     assert "\nno figure could be judged\n" in done.stdout
 
 
+@pytest.mark.parametrize(("status", "ended"), [(1, 0), (5, 2)])
+def test_a_run_that_did_not_end_well_proves_no_health(
+    status: int, ended: int, tmp_path: Path
+) -> None:
+    done = doctor(tmp_path, faults={"status": status})
+    assert done.returncode == ended, done.stdout + done.stderr
+    doubt = "exit status 5, a result was written: "
+    assert (doubt in done.stdout) is (status == 5)
+
+
 def test_nodes_are_compared_from_their_files(tmp_path: Path) -> None:
     for number in range(3):
         faults = SLOW if number == 1 else None

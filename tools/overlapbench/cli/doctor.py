@@ -14,8 +14,8 @@ host backend.
 
 Arguments after -- go to the program.
 
-Exit status: 0 if nothing is suspicious or bad; 1 if something is; 2 if the doctor could not run,
-or could judge nothing.
+Exit status: 0 if nothing is suspicious or bad; 1 if something is; 2 if the program did not run to
+its end, or nothing could be judged.
 """
 
 import argparse
@@ -91,14 +91,14 @@ def _examine(
     }
     text = text_of_outcomes(outcomes, machine, references, screen())
     _deliver(options, document, text + "".join(f"{doubt}\n" for doubt in visit.doubts))
-    return _status(verdict, outcomes)
+    return _status(verdict, outcomes, visit.doubts)
 
 
-def _status(verdict: Verdict, outcomes: Sequence[Outcome]) -> int:
+def _status(verdict: Verdict, outcomes: Sequence[Outcome], doubts: Sequence[str]) -> int:
     if verdict.alarms:
         return _ALARM
     figures = [one for one in outcomes if one.row and one.verdict is not Verdict.UNKNOWN]
-    return _GOOD if figures else _NOTHING
+    return _GOOD if figures and not doubts else _NOTHING
 
 
 def _compare(options: argparse.Namespace, references: Sequence[Recording]) -> int:
