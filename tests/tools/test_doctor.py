@@ -445,6 +445,52 @@ def test_a_fact_is_judged(context: Mapping[str, str], found: Mapping[str, str]) 
     assert alarms(doctor_machine.recording({"context": context})) == found
 
 
+def stated(fact: str, facts: Mapping[str, str], **context: str) -> Outcome:
+    one = machine({}, facts=facts, context=context)
+    return next(found for found in judge(one, FACTS_KNOWN) if found.name == fact)
+
+
+FACTS_KNOWN = [
+    machine({}, facts={"sm_clock_MHz": clock, "nvlinks_active": "18", "nccl_version": "2.28"})
+    for clock in ("1980", "1755")
+] + [machine({}, facts={"nvlinks_active": "0"}, context={"ranks": "1"})]
+
+
+@pytest.mark.parametrize(
+    ("fact", "facts", "context", "verdict", "measured", "expected", "reason"),
+    [
+        ("SM clock", {"sm_clock_MHz": "1980"}, {}, "good", "1980", "1755 or 1980", ""),
+        ("SM clock", {"sm_clock_MHz": "1200"}, {}, "suspicious", "1200", "1755 or 1980", ""),
+        ("SM clock", {}, {}, "not available", "", "", "not known"),
+        ("SM clock", {"sm_clock_MHz": "1"}, {"device": "B300"}, "not available", "1", "", NO_MODEL),
+        ("SM clock", {}, {"backend": "host"}, "not available", "", "", "not on the host backend"),
+        ("NVLinks", {"nvlinks_active": "17"}, {}, "bad", "17", "18", ""),
+        ("NVLinks", {"nvlinks_active": "0"}, {}, "bad", "0", "18", ""),  # recorded on one GPU
+        ("NVLinks", {}, {"ranks": "1"}, "not available", "", "", "needs 2 GPUs"),
+        ("NCCL's version", {"nccl_version": "2.30"}, {}, "not available", "2.30", "2.28", ""),
+        ("throttling", {}, {}, "good", "none", "", ""),
+        ("peer access", {"peers": "some"}, {}, "suspicious", "some", "", ""),
+        ("connections", {"env_CUDA_DEVICE_MAX_CONNECTIONS": "8"}, {}, "good", "8", "", ""),
+        ("connections", {"env_CUDA_DEVICE_MAX_CONNECTIONS": "2"}, {}, "suspicious", "2", "unset",
+         "CUDA_DEVICE_MAX_CONNECTIONS is 2"),
+        ("NCCL's variables", {"env_NCCL_ALGO": "Ring", "env_NCCL_P2P_DISABLE": "1"}, {}, "bad", "1",
+         "unset", "NCCL_P2P_DISABLE is 1"),
+        ("NCCL's variables", {"env_NCCL_ALGO": "Ring", "env_NCCL_P2P_DISABLE": "0"}, {},
+         "suspicious", "Ring", "unset", "NCCL_ALGO is Ring"),
+    ],
+)  # fmt: skip
+def test_what_is_told_of_a_fact(
+    fact: str, facts: Mapping[str, str], context: Mapping[str, str], verdict: str, measured: str,
+    expected: str, reason: str,
+) -> None:  # fmt: skip
+    found = stated(fact, facts, **context)
+    told = (str(found.verdict), found.measured, found.expected, found.reason)
+    assert told == (verdict, measured, expected, reason)
+    is_told = found.verdict.alarms or (found.verdict is Verdict.UNKNOWN and bool(expected))
+    assert bool(found.action) is is_told
+    assert bool(found.ways) is (fact == "connections" and is_told)
+
+
 HOT = {"state": "invalid", "valid": 0.0, "reason": "clocks were throttled: hardware slowdown"}
 WARM = {"reason": "2 of 12 groups were taken again, since clocks were throttled: hardware slowdown"}
 OTHERS = {"state": "noisy", "reason": "disturbed: 1 other process uses a GPU"}
