@@ -184,3 +184,14 @@ def test_the_worst_rank_computes_the_smallest_share() -> None:
     made = [traces.trace([(Class.COMP, 0, n), (Class.COMM, 0, 10)], r) for r, n in spans.items()]
     assert worst_of(break_down(made)).rank == 1
     assert {kind for mix in MIXES for kind in mix} == set(BUSY)
+
+
+def test_a_fused_kernel_computes_and_communicates() -> None:
+    kinds = (Class.FUSED, Class.COMP, Class.COMM, Class.MEM)
+    one = traces.trace([(kind, 10 * place, 10 * place + 10) for place, kind in enumerate(kinds)])
+    assert [one.of(kind) for kind in kinds] == [
+        ((0, 10),),
+        ((0, 20),),
+        ((0, 10), (20, 30)),
+        ((30, 40),),
+    ]

@@ -140,7 +140,7 @@ def break_down(
     """Break down the chosen window of every rank; ResultError if a rank has none."""
     chosen = [choose(trace, step, pattern) for trace in traces]
     problem = _clock_problem(traces)
-    aligned = len(traces) > 1 and not problem
+    aligned = not problem
     busy = [trace.of(*BUSY) for trace in traces] if aligned else []
     waiting = split(traces, [moments for _, moments, _ in chosen]) if aligned else None
     remarks = [problem] if problem else doubts(traces) if waiting else []
