@@ -415,6 +415,18 @@ def test_a_gap_is_the_launchs_that_ends_it() -> None:
     assert causes(50 * US, busy) == {"dependency": 10 * US, "ranks": 20 * US, "unknown": 70 * US}
 
 
+def test_of_spans_that_begin_at_once_the_first_launch_ends_the_gap() -> None:
+    spans = [
+        span(0, 100 * US, launched_ns=0),
+        span(110 * US, 120 * US, launched_ns=0),
+        span(200 * US, 210 * US, "b", launched_ns=180 * US),
+        span(200 * US, 220 * US, "a", launched_ns=150 * US),
+        span(200 * US, 230 * US, "c"),
+    ]
+    found = explain_idle(trace(spans), ((120 * US, 200 * US),), ())
+    assert found[Cause.HOST] == ((120 * US, 160 * US),)
+
+
 # ---- shares
 
 
