@@ -165,3 +165,14 @@ def test_nodes_are_compared_from_their_files(tmp_path: Path) -> None:
     assert "node0.json" not in done.stdout
     (found,) = json.loads((tmp_path / "nodes.json").read_text())["differences"]
     assert (found["check"], found["nodes"], found["verdict"]) == (LINK, ["node1.json"], "bad")
+
+
+def test_nodes_without_figures_are_not_alike(tmp_path: Path) -> None:
+    noisy = {"states": {".": {"state": "noisy", "reason": "x"}}}
+    for number in range(3):
+        recording = vars(doctor_machine.recording(noisy if number else None, number)) | {"file": ""}
+        document = {"doctor_schema": "1", "recording": recording}
+        (tmp_path / f"node{number}.json").write_text(json.dumps(document), encoding="utf-8")
+    done = doctor(tmp_path, "--compare", "node0.json", "node1.json", "node2.json")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout.endswith("no node differs\nno figure could be compared\n")

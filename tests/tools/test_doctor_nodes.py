@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import doctor_machine
-from overlapbench.doctor.nodes import differences, require_comparable, striking
+from overlapbench.doctor.nodes import compared, differences, require_comparable, striking
 from overlapbench.doctor.recordings import Recording
 from overlapbench.doctor.rules import Verdict
 from overlapbench.output import ResultError
@@ -182,3 +182,15 @@ def test_a_node_strikes_with_its_whole_interval() -> None:
         (found,) = striking([each], [8.0], 0.05)
         assert found.tolist() == [False] * 5 + [seen]
     assert not any(one.any() for one in striking([far[4:]] * 3, [0.0] * 3, 0.05))  # only two nodes
+
+
+@pytest.mark.parametrize(
+    ("count", "without", "is_compared"), [(4, 1, True), (4, 2, False), (2, 0, True)]
+)
+def test_a_check_is_compared_if_most_nodes_have_its_figure(
+    count: int, without: int, is_compared: bool
+) -> None:
+    noisy = {"states": {"PeerCopy": {"state": "noisy", "reason": "x"}}}
+    found = compared(nodes(count, dict.fromkeys(range(without), noisy)), REFERENCES)
+    assert (LINK in found) is is_compared
+    assert "device memory" in found

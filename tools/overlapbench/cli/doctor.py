@@ -36,7 +36,7 @@ from overlapbench.cli.command_line import (
 from overlapbench.cli.commands import PROGRAM
 from overlapbench.cli.doctoring import text_of_differences, text_of_outcomes
 from overlapbench.doctor.checks import Outcome, confirmed, doubtful, judge
-from overlapbench.doctor.nodes import Difference, differences, require_comparable
+from overlapbench.doctor.nodes import Difference, compared, differences, require_comparable
 from overlapbench.doctor.recordings import SCHEMA, Recording, read_recording, stored, to_dict
 from overlapbench.doctor.rules import Verdict, all_rows
 from overlapbench.doctor.visit import SIDE, Visit
@@ -110,8 +110,10 @@ def _compare(options: argparse.Namespace, references: Sequence[Recording]) -> in
         "nodes": [one.file for one in nodes],
         "differences": [_told(one) for one in found],
     }
-    _deliver(options, document, text_of_differences(found, nodes, screen()))
-    return _ALARM if found else _GOOD
+    checks = compared(nodes, references)
+    text = text_of_differences(found, nodes, screen())
+    _deliver(options, document, text + "no figure could be compared\n" * (not checks))
+    return _ALARM if found else _GOOD if checks else _NOTHING
 
 
 def _told(one: Difference) -> dict[str, object]:

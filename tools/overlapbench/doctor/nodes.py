@@ -86,9 +86,18 @@ class _Measured:
     freedom: float  # of what is known; 0 if nothing is
 
 
+def compared(nodes: Sequence[Recording], references: Sequence[Recording]) -> list[str]:
+    """Return the checks whose figures most nodes have."""
+    return [one.check.name for one in _usable(nodes, references)]
+
+
+def _usable(nodes: Sequence[Recording], references: Sequence[Recording]) -> list[_Measured]:
+    every = (_measured(check, nodes, references) for check in CHECKS if check.kind)
+    return [one for one in every if len(one.nodes) > max(1, len(nodes) / 2)]
+
+
 def _figures(nodes: Sequence[Recording], references: Sequence[Recording]) -> Iterator[Difference]:
-    every = [_measured(check, nodes, references) for check in CHECKS if check.kind]
-    usable = [one for one in every if len(one.nodes) > max(1, len(nodes) / 2)]
+    usable = _usable(nodes, references)
     for group in grouped(usable, lambda one: one.freedom > 0).values():
         share = FALSE_ALARMS * len(group) / len(usable)
         strikes = striking([one.units for one in group], [one.freedom for one in group], share)
