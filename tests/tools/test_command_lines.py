@@ -142,8 +142,7 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
         (["trace", "a"], {"files": ["a"], "compare": [], "json": False, "output": None, **CHOICES}),
         (
             ["timeline", "a", "-o", "b"],
-            {"files": ["a"], "output": Path("b"), "title": ""}
-            | {"one_scale": False, **CHOICES},
+            {"files": ["a"], "output": Path("b"), "title": ""} | {"one_scale": False, **CHOICES},
         ),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",

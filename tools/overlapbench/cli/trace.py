@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     if options.compare:
         before = _breakdown(options.compare, options)
         text = trace_comparison.render(before.ranks, after.ranks, screen())
-        document["changes"] = trace_comparison.to_json(before.ranks, after.ranks)
+        document["changes"] = [*trace_comparison.to_json(before.ranks, after.ranks)]
     figures = json.dumps(document, indent=1) + "\n"
     files = {options.output: figures.encode()} if options.output else {}
     deliver(figures if options.json else text, files)

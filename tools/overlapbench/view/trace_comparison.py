@@ -4,10 +4,8 @@ All times are per window (a step, a sample, or the whole trace) and means over t
 recordings of different lengths and numbers of ranks compare.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from overlapbench.grouping import grouped
 from overlapbench.output import counted, harmless
 from overlapbench.traces.breakdown import PARTS, Breakdown
 from overlapbench.traces.idle import Cause, Part
@@ -18,38 +16,24 @@ _FIGURES = 36  # characters beside a name
 _BY_NAME = "the largest changes by name, times of parallel spans added"
 
 Figures = Mapping[str, float]  # in nanoseconds, by what takes the time
+Change = tuple[str, float, float, float]  # what takes the time; ms before, after, and the change
 
 
-@dataclass(frozen=True)
-class Change:
-    """A time in both traces."""
-
-    group: str
-    name: str
-    before_ms: float
-    after_ms: float
-
-    @property
-    def change_ms(self) -> float:
-        return self.after_ms - self.before_ms
-
-
-def compare(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> list[Change]:
+def compare(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> Mapping[str, list[Change]]:
     """Return T, its parts, those of communication, and the names whose times changed most."""
-    changes: list[Change] = []
     olds, news = _mean(before), _mean(after)
+    groups: dict[str, list[Change]] = {}
     for group in (one for one in olds if olds[one] and news.get(one)):
-        old, new = olds[group], news[group]
-        found = [
-            Change(group, name, old.get(name, 0) / 1e6, new.get(name, 0) / 1e6)
-            for name in old | new
-            if old.get(name) or new.get(name)
-        ]
+        times = (
+            (name, olds[group].get(name, 0) / 1e6, news[group].get(name, 0) / 1e6)
+            for name in olds[group] | news[group]
+        )
+        changes = [(name, old, new, new - old) for name, old, new in times if old or new]
         if group == _BY_NAME:
-            found.sort(key=lambda one: (-abs(one.change_ms), one.name))
-            found = [one for one in found if one.change_ms][:_MOST_NAMES]
-        changes += found
-    return changes
+            changes.sort(key=lambda one: (-abs(one[-1]), one[0]))
+            changes = [one for one in changes if one[-1]][:_MOST_NAMES]
+        groups[group] = changes
+    return groups
 
 
 def _figures(one: Breakdown) -> Mapping[str, Figures]:
@@ -92,11 +76,11 @@ def render(before: Sequence[Breakdown], after: Sequence[Breakdown], screen: Scre
         for side, ranks in (("before", before), ("after", after))
     ]
     parts = ["\n".join([*sides, "Times are in ms per window, and means of the ranks."])]
-    for group, changes in grouped(compare(before, after), lambda one: one.group).items():
-        rows = []
-        for one in changes:
-            times = f"{one.before_ms:.3f}", f"{one.after_ms:.3f}", f"{one.change_ms:+.3f}"
-            rows.append(Entry(shortened(one.name, screen.width - _FIGURES), [times]))
+    for group, changes in compare(before, after).items():
+        rows = [
+            Entry(shortened(name, screen.width - _FIGURES), [(f"{a:.3f}", f"{b:.3f}", f"{c:+.3f}")])
+            for name, a, b, c in changes
+        ]
         heads = ("before", "after", "change")
         parts.append(f"{group}:\n{table(screen, heads, rows, words=0)}".rstrip("\n"))
     notes = dict.fromkeys(note for one in (*before, *after) for note in one.notes)
@@ -104,6 +88,9 @@ def render(before: Sequence[Breakdown], after: Sequence[Breakdown], screen: Scre
     return "\n\n".join(parts) + "\n"
 
 
-def to_json(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> list[dict[str, object]]:
-    """Return all changes for a file."""
-    return [asdict(change) | {"change_ms": change.change_ms} for change in compare(before, after)]
+def to_json(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> Iterator[dict[str, object]]:
+    """Yield all changes for a file."""
+    for group, changes in compare(before, after).items():
+        for name, old, new, change in changes:
+            times = {"before_ms": old, "after_ms": new, "change_ms": change}
+            yield {"group": group, "name": name, **times}

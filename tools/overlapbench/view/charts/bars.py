@@ -31,10 +31,14 @@ class Bar:
     """One row's bar."""
 
     tick: float  # the place of the tick; an untrusted bar ends there, hollow
-    reach: float  # the place of the text
     text: str
     # Each with its name, `part`, and its length, `adds`. A bar without parts has no tick.
     parts: Sequence[Record] = ()
+
+    @property
+    def reach(self) -> float:
+        """The place of the text: beyond the tick and the parts."""
+        return max(self.tick, sum(max(0.0, float(part["adds"])) for part in self.parts))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,10 +47,10 @@ class Cells(ChartKind):
     """A heat map in one panel or several."""
 
     rows: Rows
-    measured: str  # the counter without which a row that did not fail is not drawn
+    measured: str = "slowdown"  # the counter without which a row that did not fail is not drawn
     across: Naming
     down: Naming
-    colour: str  # what the legend calls the loss
+    colour: str = "slowdown"  # what the legend calls the loss
     panel: Naming = unnamed
     to_best: bool = False  # the loss is the ratio of the measured figure to the panel's best
     text: Callable[[Row, str], str] = ratio_text  # of the row and its counter

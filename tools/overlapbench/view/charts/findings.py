@@ -4,7 +4,7 @@ A sentence is about the most striking of many rows, so its interval is wide enou
 It is told only if that interval excludes that there is nothing to tell.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from overlapbench.findings.finding import LEAST
 from overlapbench.findings.rules import described
@@ -15,37 +15,25 @@ from overlapbench.view.charts.naming import describe, file_names, joined, transp
 from overlapbench.view.charts.records import Finding
 
 Figure = tuple[float, float, float]  # and the ends of its interval
-Figures = Callable[[Row], Figure | None]  # None: it is not known with an interval
-ANY_COST = 1 + LEAST  # a ratio of times that is worth a title
+_ANY = 1 + LEAST  # a ratio of times that is worth a title
 
 
-def counter(name: str, convert: Callable[[Row, float], float] = lambda _, x: x) -> Figures:
-    """Return a function for a counter of rows, or for a figure that rises with it."""
-
-    def figure(row: Row) -> Figure | None:
-        if name not in row.intervals:
-            return None
-        low, high = (convert(row, end) for end in row.intervals[name])
-        return convert(row, row.counters[name]), low, high
-
-    return figure
-
-
-def known(rows: Sequence[Row], figures: Figures) -> dict[int, Figure]:
-    """Return the figures of rows by the rows' identities, widened as those of one among many."""
-    found = {id(row): figure for row in rows if (figure := figures(row))}
+def known(rows: Sequence[Row], counter: str) -> dict[int, Figure]:
+    """Return a counter of rows by the rows' identities, widened as that of one among many."""
+    found = [row for row in rows if counter in row.intervals]
     return {
-        row: (value, *widened((low, high), value, len(found)))
-        for row, (value, low, high) in found.items()
+        id(row): (value, *widened(row.intervals[counter], value, len(found)))
+        for row in found
+        for value in [row.counters[counter]]
     }
 
 
-def up_to(sentence: str, figures: Figures, above: float) -> Finding:
-    """Tell the highest figure, of {what} and at {grid}, if it is surely above a limit."""
+def up_to(sentence: str, counter: str) -> Finding:
+    """Tell the highest ratio, of {what} and at {grid}, if it surely costs or gains something."""
 
     def find(rows: Sequence[Row]) -> str:
-        figure = known(rows, figures)
-        sure = [row for row in rows if id(row) in figure and figure[id(row)][1] > above]
+        figure = known(rows, counter)
+        sure = [row for row in rows if id(row) in figure and figure[id(row)][1] > _ANY]
         if not sure:
             return ""
         row = max(sure, key=lambda one: figure[id(one)])
@@ -56,7 +44,7 @@ def up_to(sentence: str, figures: Figures, above: float) -> Finding:
     return find
 
 
-def instead(sentence: str, figures: Figures, *settings: str) -> Finding:
+def instead(sentence: str, counter: str, *settings: str) -> Finding:
     """Tell where other settings lower a figure by the largest factor from that of their defaults.
 
     {what} has the figure {best} by the settings {to}, and {base} by {was}.
@@ -67,7 +55,7 @@ def instead(sentence: str, figures: Figures, *settings: str) -> Finding:
         return row.file, row.name.family, row.name.workloads, rest
 
     def find(rows: Sequence[Row]) -> str:
-        figure = known(rows, figures)
+        figure = known(rows, counter)
         pairs = [
             (figure[id(better)], figure[id(base)], better, base)
             for group in grouped((row for row in rows if id(row) in figure), alike).values()

@@ -44,7 +44,7 @@ def _expected(row: Row, counter: Counter | None) -> float | None:
 def _found(rows: Sequence[Row], counter: Counter, axis: str) -> str:
     """Say which row has the best figure; "" if no direction is better, or none is known well."""
     trusted = [row for row in rows if row.trusted]
-    figure = findings.known(trusted, findings.counter(counter.name))
+    figure = findings.known(trusted, counter.name)
     choose, words = (max, "up to") if counter.better is Better.HIGHER else (min, "as low as")
     best = choose(
         (row for row in trusted if id(row) in figure), key=lambda row: figure[id(row)], default=None

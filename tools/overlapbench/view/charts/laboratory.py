@@ -24,7 +24,7 @@ def _sms(row: Row) -> int:
 
 def _fewest_sms(rows: Sequence[Row]) -> str:
     """Tell how few SMs surely carry KNEE_SHARE of the most that SMs carry."""
-    rates = findings.known(rows, findings.counter("GBps"))
+    rates = findings.known(rows, "GBps")
     on_sms = [row for row in rows if id(row) in rates and _sms(row)]
     most = max(on_sms, key=lambda row: rates[id(row)], default=None)
     if most is None:
@@ -72,16 +72,14 @@ MATRIX = Cells(
     title="Who takes from whom",
     finding=findings.instead(
         "{what}: by {to}, both take {best} × the longer side, by {was} {base}",
-        findings.counter("slowdown"),
+        "slowdown",
         "transport",
     ),
     reading="Each cell shows the slowdown of the pair, and below it those of the computation | of"
     " the communication. Hatched: not measured.",
     rows=Rows("Lab/Matrix/*"),
-    measured="slowdown",
     across=naming.side(0, "transport", "first", head=naming.transport_names, alike=True),
     down=naming.side(1, "transport", "first", alike=True),
-    colour="slowdown",
     panel=naming.together(naming.by_order, file_names),
     lines=[_of_sides],
     angle=-45,
@@ -92,21 +90,15 @@ MATRIX = Cells(
 TRIPLE = Cells(
     name="triple",
     title="Two communications beside one computation",
-    finding=findings.up_to(
-        "All three take up to {figure} × the longest: {what}",
-        findings.counter("slowdown"),
-        above=findings.ANY_COST,
-    ),
+    finding=findings.up_to("All three take up to {figure} × the longest: {what}", "slowdown"),
     reading="Each cell shows the slowdown of all three, below it what it would be if the slowdowns"
     " that two sides cause a third multiplied, and then those of the computation | of the first"
     " communication | of the second. Hatched: not measured.",
     rows=Rows("*+*+*"),
-    measured="slowdown",
     across=naming.together(
         naming.by(lambda row: " + ".join(row.name.workloads[:-1])), naming.transport_names
     ),
     down=naming.by(lambda row: row.name.workloads[-1]),
-    colour="slowdown",
     panel=naming.together(naming.by_order, file_names),
     lines=[
         lambda row: f"by product {ratio_text(row, 'product_slowdown')}",
@@ -140,7 +132,7 @@ PARTITION = Cells(
     title="Sharing the SMs between two sides",
     finding=findings.instead(
         "{what}: {best} ms by {to}, {base} by {was}",
-        findings.counter("overlap_ms"),
+        "overlap_ms",
         *("transport", "comp_sms", *naming.SM_AXES),
     ),
     reading="Each cell shows T, and below it the slowdowns of the computation | of the"
@@ -190,10 +182,10 @@ def _excess(row: Row) -> Bar:
     ]
     figure = f"{row.counters['slowdown']:.2f}"
     if not row.trusted:
-        return Bar(tick, tick, joined(figure, state_text(row)))
+        return Bar(tick, joined(figure, state_text(row)))
     if row.counters["slowdown"] <= LEAST_SLOWDOWN:
-        return Bar(tick, 0.0, f"{figure}: no slowdown to explain")
-    return Bar(tick, sum(part["adds"] for part in parts if part["adds"] > 0), figure, parts)
+        return Bar(0.0, f"{figure}: no slowdown to explain")
+    return Bar(tick, figure, parts)
 
 
 def _main_cause(rows: Sequence[Row]) -> str:

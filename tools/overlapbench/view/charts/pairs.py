@@ -52,11 +52,7 @@ def _panel_of_pair(rows: Sequence[Row]) -> Name:
 SLOWDOWN = Curves(
     name="slowdown",
     title="Slowdown against grid",
-    finding=findings.up_to(
-        "At {grid}, both take {figure} × the longer side: {what}",
-        findings.counter("slowdown"),
-        above=findings.ANY_COST,
-    ),
+    finding=findings.up_to("At {grid}, both take {figure} × the longer side: {what}", "slowdown"),
     reading=f"The ring marks the knee: {finish.KNEE_MEANING}.",
     rows=Rows("Overlap/*", known=["slowdown"]),
     x=_GRID,
@@ -89,18 +85,12 @@ def _by_size(rows: Sequence[Row]) -> Callable[[Row], tuple[int, int]]:
 PAIRS = Cells(
     name="pairs",
     title="Slowdown of pairs",
-    finding=findings.up_to(
-        "Both sides take up to {figure} × the longer one: {what}",
-        findings.counter("slowdown"),
-        above=findings.ANY_COST,
-    ),
+    finding=findings.up_to("Both sides take up to {figure} × the longer one: {what}", "slowdown"),
     reading="For a pair measured at several grids, the cell shows the worst and its grid."
     " Hatched: not measured.",
     rows=Rows("Overlap/*", when=lambda row: len(row.name.workloads) == 2),
-    measured="slowdown",
     across=naming.side(0, "grid", "transport", head=naming.transport_names),
     down=naming.side(1, "grid"),
-    colour="slowdown",
     panel=naming.file_names,
     lines=[_spread, _grid],
     one_of=True,
@@ -123,23 +113,19 @@ def _latency(row: Row) -> Bar:
         row.counters[f"latency{which}_ms"] for which in ("_alone", "_equal", "")
     )
     if not row.trusted:
-        return Bar(ms, ms, joined(f"{ms:.3f} ms", row.state.value))
+        return Bar(ms, joined(f"{ms:.3f} ms", row.state.value))
     parts: list[Record] = [
         {"part": part, "adds": adds, "gain": row.counters["gain"]} | bounds(row, "latency_ms")
         for part, adds in zip(_LATENCIES, (alone_ms, ms - alone_ms), strict=True)
     ]
     text = joined(f"{ms:.3f} ms", f"gain {row.counters['gain']:.2f}")
-    return Bar(equal_ms, max(equal_ms, ms), text, parts)
+    return Bar(equal_ms, text, parts)
 
 
 PRIORITY = Bars(
     name="priority",
     title="Latency under a load, with and without priority",
-    finding=findings.up_to(
-        "Priority lowers a latency up to {figure} times: {what}",
-        findings.counter("gain"),
-        above=findings.ANY_COST,
-    ),
+    finding=findings.up_to("Priority lowers a latency up to {figure} times: {what}", "gain"),
     reading="The tick is the latency with equal priority. gain is that / the bar: the speedup that"
     " priority gives.",
     rows=Rows(

@@ -37,11 +37,7 @@ def _in_chunks(row: Row) -> str:
 LAYERS = Curves(
     name="tokens",
     title="Tensor-parallel layers against tokens",
-    finding=findings.up_to(
-        "Chunks make a layer up to {figure} × as fast: {what}",
-        findings.counter("speedup"),
-        above=findings.ANY_COST,
-    ),
+    finding=findings.up_to("Chunks make a layer up to {figure} × as fast: {what}", "speedup"),
     reading="Each point is the fastest number of chunks, labelled with that number and the"
     " speedup over the plain form, which is dashed. The bound is dotted. The axes are"
     " logarithmic.",
@@ -102,22 +98,19 @@ def _exposed(row: Row) -> Bar:
     )
     figure = f"{exposed_ms:.0f} %" if abs(exposed_ms) >= 10 else f"{exposed_ms:.1f} %"
     if not row.trusted:
-        tick = max(0.0, exposed_ms)
-        return Bar(tick, tick, joined(figure, state_text(row)))
-    tick = max(0.0, sequential_ms - 100)
+        return Bar(max(0.0, exposed_ms), joined(figure, state_text(row)))
     lengths = (exposed_ms - cutting - interference, cutting, interference)
     parts = zip(_EXPOSED, lengths, strict=True)
-    return Bar(
-        tick, max(tick, exposed_ms), figure, [{"part": part, "adds": adds} for part, adds in parts]
-    )
+    made = [{"part": part, "adds": adds} for part, adds in parts]
+    return Bar(max(0.0, sequential_ms - 100), figure, made)
 
 
 STEPS = Bars(
     name="steps",
     title="What training steps expose, and why",
     finding=findings.instead(
-        "{what}: {to} exposes {best} % of the computation, {was} {base} %",
-        findings.counter("exposed_comm_ms", lambda row, ms: 100 * ms / _computation_ms(row)),
+        "{what}: {to} exposes {best} ms of communication, {was} {base} ms",
+        "exposed_comm_ms",
         "transport",
     ),
     reading="100 % is the step's computation alone. The tick marks the end of the plain form,"
