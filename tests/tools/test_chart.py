@@ -16,12 +16,13 @@ from overlapbench.view.vega import Drawing
 from samples import Json
 
 CELLS = {
+    "priority",
     "pairs",
     "partition",
     "matrix",
     "triple",
 }  # charts of cells, which have no points and no lines
-STACKS = {"attribution", "steps", "priority"}  # charts of bars, likewise without points and lines
+STACKS = {"attribution", "steps"}  # charts of bars, likewise without points and lines
 PAIR = "AllToAll+Gemm/bytes:67108864/n:4096"
 
 
@@ -232,26 +233,20 @@ def axis(name: str, wanted: str) -> str:
     return dict(part.split(":") for part in name.split("/") if ":" in part)[wanted]
 
 
-def test_priority_divides_the_latency_and_marks_that_with_equal_priority() -> None:
+def test_priority_shows_the_slowdown_the_latency_and_the_gain() -> None:
     rows = samples.priorities()
-    drawn = draw(samples.document(rows))["priority"]
-    parts, bars = records(drawn, "part"), records(drawn, "text")
-    for row in rows:
-        lengths = [part["adds"] for part in parts if part["name"] == row["name"]]
-        alone = row["latency_alone_ms"]
-        assert lengths == [alone, row["latency_ms"] - alone]
-        (bar,) = [bar for bar in bars if bar["name"] == row["name"] and "part" not in bar]
-        assert bar["tick"] == row["latency_equal_ms"]
-        assert bar["text"] == f"{row['latency_ms']:.3f} ms · gain {row['gain']:.2f}"
-        control = axis(row["name"], "priority") == "equal"
-        assert bar["panel"].startswith("control") == control
+    cells = records(draw(samples.document(rows))["priority"], "across")
+    for cell, row in zip(cells, rows, strict=True):
+        assert cell["across"] == f"{axis(row['name'], 'priority')} priority"
+        lines = f"{row['work_slowdown']:.2f}", f"{row['latency_ms']:#.3g} ms"
+        shown = tuple(cell[f"line{number}"] for number in range(3))
+        assert shown == (*lines, f"gain {row['gain']:.2f}")
 
 
 def test_a_gain_that_is_not_to_be_trusted_is_not_written() -> None:
     rows = [row | {"valid": 0.0, "label": "throttled"} for row in samples.priorities()]
-    bars = records(draw(samples.document(rows))["priority"], "text")
-    assert len(bars) == len(rows)
-    assert all(bar["text"].endswith("ms · invalid") for bar in bars)
+    cells = records(draw(samples.document(rows))["priority"], "across")
+    assert [(cell["line0"], cell["lines"]) for cell in cells] == [("invalid", 1)] * len(rows)
 
 
 def marks(node: object, filters: tuple[str, ...] = ()) -> list[tuple[Json, tuple[str, ...]]]:
@@ -279,15 +274,15 @@ def test_a_bad_row_is_a_grey_hollow_point_and_in_no_line(name: str) -> None:
 
 
 def test_a_bad_row_is_a_grey_hollow_bar() -> None:
-    drawn = marks(draw(samples.document(samples.priorities()))["priority"].spec)
+    drawn = marks(draw(samples.document(samples.steps()))["steps"].spec)
     bad = [m for m, filters in drawn if m["type"] == "bar" and filters == ("!datum.trusted",)]
-    assert [(mark["fill"], mark["stroke"]) for mark in bad] == [(None, theme.GREY)] * 2
+    assert {(mark["fill"], mark["stroke"]) for mark in bad} == {(None, theme.GREY)}
 
 
 @pytest.mark.parametrize(
     ("make", "counter"),
     [
-        (samples.priorities, "gain"),
+        (samples.priorities, "work_slowdown"),
         (samples.links, "GBps"),
         (samples.partitions, "overlap_ms"),
         (samples.matrix, "slowdown"),

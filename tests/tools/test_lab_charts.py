@@ -41,8 +41,8 @@ def test_a_link_has_a_panel_a_way_and_a_curve_a_transport() -> None:
     rows = samples.links()
     chart = draw("link", samples.document(rows))
     assert panel_titles(chart) == [
-        "Broadcast: one way",
-        "SendRecv: both ways at once",
+        "Broadcast",
+        "SendRecv",
         "AllGather",
     ]
     points = records(chart, "sms")
@@ -90,7 +90,9 @@ def test_sms_are_those_that_were_seen_or_else_those_of_the_name() -> None:
 def test_a_partition_has_its_times_and_losses_in_cells() -> None:
     rows = samples.partitions()
     chart = draw("partition", samples.document(rows))
-    assert panel_titles(chart) == ["computation first", "communication first"]
+    assert panel_titles(chart) == [
+        f"{side} first · AllGather+CublasGemm" for side in ("computation", "communication")
+    ]
     cells = {r["name"]: r for r in records(chart, "down")}
     assert {name: cell["overlap_ms"] for name, cell in cells.items()} == {
         row["name"]: row["overlap_ms"] for row in rows
@@ -132,12 +134,14 @@ def test_partitions_of_other_sizes_and_files_have_panels_of_their_own() -> None:
         for name in [row["name"].replace("n:8192", "n:4096")]
     ]
     assert panel_titles(draw("partition", samples.document(rows + other))) == [
-        *("computation first · n 8192", "communication first · n 8192"),
-        *("computation first · n 4096", "communication first · n 4096"),
+        f"{side} first · AllGather+CublasGemm · n {n}"
+        for n in (8192, 4096)
+        for side in ("computation", "communication")
     ]
     again = draw("partition", samples.document(rows[:3]), samples.document(rows[:3]))
     assert panel_titles(again) == [
-        f"computation first · run{index} (cuda, NVIDIA H200)" for index in (0, 1)
+        f"computation first · AllGather+CublasGemm · run{index} (cuda, NVIDIA H200)"
+        for index in (0, 1)
     ]
 
 
@@ -150,7 +154,8 @@ def test_the_side_that_a_name_leaves_out_is_told() -> None:
             for name in [row["name"].replace(f"/first:{left_out}", "")]
             if given in name or "first:" not in name
         ]
-        return set(panel_titles(draw("partition", samples.document(rows))))
+        titles = panel_titles(draw("partition", samples.document(rows)))
+        return {title.partition(" · ")[0] for title in titles}
 
     assert titles("first:comm", left_out="comp") == {"computation first", "communication first"}
     assert titles("nothing", left_out="comp") == {"neither side first"}

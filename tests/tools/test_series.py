@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overlapbench.reading.names import BenchmarkName, binary_size
-from overlapbench.reading.result import Row
+from overlapbench.reading.result import Row, State
 from overlapbench.view.charts.finish import KNEE_RISE, knee
 from overlapbench.view.charts.naming import (
     by_order,
@@ -16,7 +16,7 @@ from overlapbench.view.charts.naming import (
     named,
     shared_axes,
 )
-from overlapbench.view.charts.pairs import grid_of
+from overlapbench.view.charts.pairs import SLOWDOWN
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,11 @@ def test_describe(axis: str, value: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "grid"),
-    [("/grid:16x8", (16, 8)), ("", None), ("/grid:16", None), ("/grid:axb", None)],
+    [("/grid:16x8", "16×8"), ("", None), ("/grid:16", None), ("/grid:axb", None)],
 )
-def test_grid_of(suffix: str, grid: tuple[int, int] | None) -> None:
-    assert grid_of(BenchmarkName.parse(f"Compute/Gemm{suffix}")) == grid
+def test_only_a_grid_has_a_place_on_its_axis(suffix: str, grid: str | None) -> None:
+    name = BenchmarkName.parse(f"Compute/Gemm{suffix}")
+    assert SLOWDOWN.x.of(Row("", name, {}, State.OK)) == grid
 
 
 def test_labels_omit_axes_that_all_rows_share() -> None:

@@ -79,13 +79,13 @@ def test_png(drawn: Path, name: str) -> None:
         ),
         ("families", ["Comm/ReduceScatter: busbw_GBps against bytes", "64 Mi", "1 Gi"]),
         ("families", ["Copy/Bandwidth: GBps against bytes", "host_to_device", "pageable"]),
-        ("priority", ["latency (ms)", "alone", "gain 1.91", "gain 1.00", "control: equal"]),
+        ("priority", ["slowdown of the work", "gain 1.91", "gain 1.00", "equal priority"]),
         ("priority", ["ShortBlocks beside ResidentGrid", "gain 1.00"]),
         ("families", ["Supply/Batches: batches_per_s against workers", "workers", "prefetch 8"]),
         ("families", ["Softmax/Fused: pct_of_copy", "50257", "fp32"]),
         (
             "link",
-            ["Broadcast: one way", "copy", "sm_load: knee at 8, plateau 374"],
+            ["Broadcast", "copy", "sm_load: knee at 8, plateau 374"],
         ),
         (
             "partition",

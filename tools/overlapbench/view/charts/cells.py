@@ -56,7 +56,6 @@ class Cells(ChartKind):
     text: Callable[[Row, str], str] = ratio_text  # of the row and its counter
     lines: Sequence[Callable[[Row], str]] = ()  # below the figure, if they are not empty
     one_of: bool = False  # of rows with the same place, the worst is drawn
-    below_one: bool = False  # the colour shows gains, too
     across_order: Order | None = None  # of the columns; None: that of the rows
     across_title: str | None = None
     down_title: str | None = None
@@ -163,13 +162,10 @@ class Cells(ChartKind):
         """Colour a loss: white at 1, orange above it, and blue below it."""
         figures = [cell["loss"] for cell in cells if cell["trusted"] and cell["loss"] is not None]
         least, most = _FULL_COLOUR
-        highest = max([least, *figures])
-        clamp = {} if self.below_one else {"clamp": True}
-        domain = [1.0, highest if self.below_one else min(most, highest)]
-        if not self.to_best:
-            domain.insert(0, min([0.9, *figures]) if self.below_one else 0.9)
+        highest = min(most, max([least, *figures]))
+        domain = [1.0, highest] if self.to_best else [min([0.9, *figures]), 1.0, highest]
         colours = [theme.SKY, "#FFFFFF", theme.VERMILION][-len(domain) :]
-        scale = {"domain": domain, "range": colours, "interpolate": "lab", **clamp}
+        scale = {"domain": domain, "range": colours, "interpolate": "lab", "clamp": True}
         legend = {"orient": "bottom", "direction": "horizontal", "gradientLength": 260}
         return encoded("loss:Q", title=self.colour, scale=scale, legend=legend)
 

@@ -14,8 +14,6 @@ from overlapbench.view.charts.naming import Name, file_names, joined
 from overlapbench.view.charts.records import Rows, bounds, ratio_text, state_text, whole
 from overlapbench.view.vega import Record
 
-_WAYS = {"Broadcast": "Broadcast: one way", "SendRecv": "SendRecv: both ways at once"}
-
 
 def _sms(row: Row) -> int:
     """Return the number of SMs that a row took, or else was given; 0 for a copy engine."""
@@ -45,15 +43,13 @@ LINK = Curves(
     title="Link bandwidth against SMs",
     finding=_fewest_sms,
     reading=f"The ring marks the knee: the fewest SMs that reach {finish.KNEE_SHARE:.0%} of the"
-    " plateau, the highest point. Copy engines use no SMs.",
+    " plateau, the highest point. Copy engines use no SMs. SendRecv moves data both ways at once.",
     rows=Rows("Lab/Link/*", ["GBps"]),
     x=X("sms", "SMs (NCCL: CTAs) that the transport uses", axes.level_axis, _sms),
     y=Y("GBps", "GB/s", axes.FROM_ZERO),
     tooltip=["sms", "GBps_per_sm"],
     height=300,
-    panel=naming.by(
-        lambda row: _WAYS.get("+".join(row.name.workloads), "+".join(row.name.workloads))
-    ),
+    panel=naming.by_workload,
     series=naming.named("transport", *naming.SM_AXES, head=naming.transport_names),
     finish=finish.telling(finish.plateau_of),
     independent=["color", "shape"],
@@ -147,7 +143,7 @@ PARTITION = Cells(
         "comp_sms",
         "first",
         *naming.SM_AXES,
-        head=naming.together(naming.by_order, naming.if_several(naming.by_workload)),
+        head=naming.together(naming.by_order, naming.by_workload),
     ),
     to_best=True,
     text=lambda row, counter: f"{intervals.digits(row.counters[counter], 3)} ms",

@@ -136,16 +136,6 @@ def side(number: int, *told: str, head: Naming = unnamed, alike: bool = False) -
     )
 
 
-def if_several(naming: Naming) -> Naming:
-    """Name rows only if the Naming distinguishes several."""
-
-    def chosen(rows: Sequence[Row]) -> Name:
-        name = naming(rows)
-        return name if len(set(map(name, rows))) > 1 else unnamed(rows)
-
-    return chosen
-
-
 def transport_names(rows: Sequence[Row]) -> Name:
     """Return a function for a row's transport; "" if there is no other, and for peers."""
     chosen = {_communication(row) for row in rows if row.name.axis("transport")}

@@ -1,34 +1,24 @@
 """Charts of pairs: slowdown against grid, all pairs at a glance, and priority."""
 
+import re
 from collections.abc import Callable, Sequence
 
-from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import Row
-from overlapbench.view import theme
+from overlapbench.statistics import intervals
 from overlapbench.view.charts import axes, findings, finish, naming
-from overlapbench.view.charts.bars import Bar, Bars
 from overlapbench.view.charts.cells import Cells
 from overlapbench.view.charts.curves import Curves, X, Y
-from overlapbench.view.charts.naming import Name, joined
-from overlapbench.view.charts.records import Rows, bounds, whole
-from overlapbench.view.vega import Record
+from overlapbench.view.charts.naming import Name
+from overlapbench.view.charts.records import Rows, ratio_text, whole
 
 _CURVES_A_PANEL = 6  # that are distinguishable; more are split into a panel for each pair
 _BY_PAIR = naming.named("grid", head=naming.by_workload)
 
 
-def grid_of(name: BenchmarkName) -> tuple[int, int] | None:
-    """Return (gx, gy) of `grid:gxXgy`, or None if the name has no such axis."""
-    sides = (name.axis("grid") or "").split("x")
-    if len(sides) != 2 or not all(side.isdecimal() for side in sides):
-        return None
-    return int(sides[0]), int(sides[1])
-
-
-def _blocks(row: Row) -> tuple[int, str]:
-    """Order grids by their blocks."""
-    gx, gy = grid_of(row.name) or (0, 0)
-    return gx * gy, _grid(row)
+def _blocks(row: Row) -> int:
+    """Return the blocks of the axis `grid`; 0 if the name has none."""
+    sides = re.fullmatch(r"(\d+)x(\d+)", row.name.axis("grid") or "")
+    return int(sides[1]) * int(sides[2]) if sides else 0
 
 
 def _grid(row: Row) -> str:
@@ -39,8 +29,8 @@ _GRID = X(
     "grid",
     "grid of the compute kernel (gx × gy thread blocks)",
     axes.grid_axis,
-    of=lambda row: _grid(row) if grid_of(row.name) else None,
-    order=_blocks,
+    of=lambda row: _grid(row) if _blocks(row) else None,
+    order=lambda row: (_blocks(row), _grid(row)),
 )
 
 
@@ -94,7 +84,6 @@ PAIRS = Cells(
     panel=naming.file_names,
     lines=[_spread, _grid],
     one_of=True,
-    below_one=True,
     across_order=_by_size,
     across_title="communication",
     down_title="computation",
@@ -103,42 +92,23 @@ PAIRS = Cells(
 )
 
 
-_LATENCIES = {"alone": theme.GREEN, "more, beside the load": theme.BLUE}
-_PRIORITIES = {"high": "high priority", "equal": "control: equal priority"}
-
-
-def _latency(row: Row) -> Bar:
-    """Divide the latency beside the load into that alone, and what the load adds."""
-    alone_ms, equal_ms, ms = (
-        row.counters[f"latency{which}_ms"] for which in ("_alone", "_equal", "")
-    )
-    if not row.trusted:
-        return Bar(ms, joined(f"{ms:.3f} ms", row.state.value))
-    parts: list[Record] = [
-        {"part": part, "adds": adds, "gain": row.counters["gain"]} | bounds(row, "latency_ms")
-        for part, adds in zip(_LATENCIES, (alone_ms, ms - alone_ms), strict=True)
-    ]
-    text = joined(f"{ms:.3f} ms", f"gain {row.counters['gain']:.2f}")
-    return Bar(equal_ms, text, parts)
-
-
-PRIORITY = Bars(
+PRIORITY = Cells(
     name="priority",
     title="Latency under a load, with and without priority",
     finding=findings.up_to("Priority lowers a latency up to {figure} times: {what}", "gain"),
-    reading="The tick is the latency with equal priority. gain is that / the bar: the speedup that"
-    " priority gives.",
-    rows=Rows(
-        "Priority/*",
-        known=["gain", "latency_alone_ms", "latency_equal_ms", "latency_ms"],
-        when=lambda row: row.name.axis("priority") in _PRIORITIES,
-    ),
-    group=naming.by(lambda row: _PRIORITIES[row.name.axis("priority") or ""]),
-    label=naming.named("priority", head=naming.by(lambda row: " beside ".join(row.name.workloads))),
-    bar=_latency,
-    colours=_LATENCIES,
-    x_title="latency (ms)",
-    tooltip=["gain", "latency_ms_low", "latency_ms_high"],
+    reading="Each cell shows the slowdown of the work beside the load, and below it the latency and"
+    " gain, the speedup that priority gives. Equal priorities are the control.",
+    rows=Rows("Priority/*", known=["gain", "latency_ms"]),
+    measured="work_slowdown",
+    across=naming.by(lambda row: f"{row.name.axis('priority')} priority"),
+    down=naming.named("priority", head=naming.by(lambda row: " beside ".join(row.name.workloads))),
+    colour="slowdown of the work",
+    lines=[
+        lambda row: f"{intervals.digits(row.counters['latency_ms'], 3)} ms",
+        lambda row: f"gain {ratio_text(row, 'gain')}",
+    ],
+    tooltip=["gain", "latency_ms", "latency_alone_ms", "latency_equal_ms"],
+    most_width=180,
 )
 
 CHARTS = (SLOWDOWN, PAIRS, PRIORITY)
