@@ -340,7 +340,7 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.attributions()[:1], ["attribution"]),
         ([samples.row("Lab/Link/Broadcast/bytes:1", GBps=3.0, comm_sms=0.0)], ["link"]),
         ([samples.row("Lab/Knee/Broadcast/bytes:1", GBps=3.0, knee_sms=8.0)], []),
-        ([row | {"error_occurred": True} for row in samples.matrix()], []),
+        ([row | {"error_occurred": True} for row in samples.matrix()], ["matrix"]),
         ([samples.row("Comm/AllReduce/bytes:1")], []),
         ([samples.row("Copy/Sequential/form:a", GBps=3.0)], []),
         ([row | {"error_occurred": True} for row in samples.copies()], []),
@@ -372,7 +372,7 @@ def test_a_cell_shows_the_interval_of_a_figure_that_is_shown() -> None:
     trusted = [cell for cell in cells if cell["trusted"]]
     assert trusted
     for cell in trusted:
-        assert cell["line1"] == f"±{(cell['loss_high'] - cell['loss_low']) / 2:.2f}"
+        assert cell["line1"] == f"±{(cell['slowdown_high'] - cell['slowdown_low']) / 2:.2f}"
     plain = records(draw(samples.document(samples.pairs()))["pairs"], "line0")
     assert {cell["lines"] for cell in plain} == {1}
 

@@ -1,6 +1,6 @@
 """A breakdown as text and as data.
 
-Each rank has a row and a bar and, if collectives of several ranks are known, a row that divides its
+Each rank has a row and, if collectives of several ranks are known, one that divides its
 communication. Then follow details of the worst rank, which computes the smallest share of its time,
 the verdict and the findings, and notes on all ranks.
 """
@@ -11,27 +11,25 @@ from typing import Any
 from overlapbench.findings import steps
 from overlapbench.findings.finding import text_of
 from overlapbench.output import harmless, listed
-from overlapbench.traces.breakdown import MIXES, PARTS, Breakdown, apportion, worst_of
+from overlapbench.traces.breakdown import MIXES, PARTS, Breakdown, worst_of
 from overlapbench.traces.idle import Cause, Part
 from overlapbench.traces.model import Class
 from overlapbench.view.console import Entry, Screen, paragraph, shortened, table
 
 SCHEMA_KEY, SCHEMA = "overlapbench_trace", "1"  # of the JSON
-_BAR = 64
 _LISTED = 5  # names that other tools classify differently
-# Of each mix and of idle: the bar's character, and the column's title in two lines.
-_COLUMNS: Mapping[Sequence[Part], tuple[str, str, str]] = {
-    (MIXES[0],): ("#", "COMP", "only"),
-    (MIXES[1],): ("~", "COMM", "only"),
-    (MIXES[2],): ("=", "MEM", "only"),
-    (MIXES[3],): ("%", "COMP", "+COMM"),
-    (MIXES[4],): ("+", "COMP", "+MEM"),
-    (MIXES[5],): ("-", "COMM", "+MEM"),
-    (MIXES[6],): ("@", "all", "three"),
-    tuple(Cause): (".", "", "idle"),
+# Of each mix and of idle: the column's title in two lines.
+_COLUMNS: Mapping[Sequence[Part], tuple[str, str]] = {
+    (MIXES[0],): ("COMP", "only"),
+    (MIXES[1],): ("COMM", "only"),
+    (MIXES[2],): ("MEM", "only"),
+    (MIXES[3],): ("COMP", "+COMM"),
+    (MIXES[4],): ("COMP", "+MEM"),
+    (MIXES[5],): ("COMM", "+MEM"),
+    (MIXES[6],): ("all", "three"),
+    tuple(Cause): ("", "idle"),
 }
-_SHARES = [title for _, *title in _COLUMNS.values()]
-HEADINGS = (("", "rank"), ("", "T ms"), *_SHARES, ("over-", "lap"))
+HEADINGS = (("", "rank"), ("", "T ms"), *_COLUMNS.values(), ("over-", "lap"))
 _CAUSES: Mapping[Cause, str] = {
     Cause.DEPENDENCY: "for a dependency",
     Cause.RANKS: "for other ranks",
@@ -42,12 +40,11 @@ _CAUSES: Mapping[Cause, str] = {
 
 
 def render(breakdowns: Sequence[Breakdown], screen: Screen) -> str:
-    """Write the tables, the bars, the details of the worst rank, and the notes."""
+    """Write the tables, the details of the worst rank, and the notes."""
     worst = worst_of(breakdowns)
     parts = (
         paragraph(f"T is {worst.window}. Shares of T in percent.", screen),
         _table(breakdowns, screen),
-        "\n".join(_bars(breakdowns)),
         _waiting(breakdowns, screen),
         "\n".join(_details(worst, len(breakdowns) > 1, screen)),
         paragraph(steps.verdict(breakdowns), screen),
@@ -83,19 +80,6 @@ def _margins(one: Breakdown) -> list[str]:
     comm = [mix for mix in MIXES if Class.COMM in mix]
     overlap = one.margin_pct([mix for mix in comm if Class.COMP in mix], comm)
     return ["" if margin is None else f"{margin:.1f}" for margin in (*of_parts, overlap)]
-
-
-def _bars(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
-    marks = [look[0] for column, look in _COLUMNS.items() for _ in column]
-    for one in breakdowns:
-        sizes = apportion([one.parts_ns[part] for part in PARTS], _BAR)
-        yield f"{one.rank:<5} |{''.join(m * n for m, n in zip(marks, sizes, strict=True))}|"
-    shown = [
-        f"{mark} {above}{below}".replace("only", "")
-        for column, (mark, above, below) in _COLUMNS.items()
-        if len(column) > 1 or any(one.parts_ns[column[0]] for one in breakdowns)
-    ]
-    yield f"{'':7}{'   '.join(shown)}"
 
 
 def _waiting(breakdowns: Sequence[Breakdown], screen: Screen) -> str:

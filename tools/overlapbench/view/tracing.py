@@ -51,7 +51,7 @@ class TraceBreakdown:
         return to_dict(self.ranks)
 
     def text(self, screen: Screen | None = None) -> str:
-        """Return the tables, the bars and the notes."""
+        """Return the tables and the notes."""
         return render(self.ranks, screen or Screen())
 
     __str__ = text

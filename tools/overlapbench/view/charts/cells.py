@@ -55,7 +55,6 @@ class Cells(ChartKind):
     to_best: bool = False  # the loss is the ratio of the measured figure to the panel's best
     text: Callable[[Row, str], str] = ratio_text  # of the row and its counter
     lines: Sequence[Callable[[Row], str]] = ()  # below the figure, if they are not empty
-    one_of: bool = False  # of rows with the same place, the worst is drawn
     across_order: Order | None = None  # of the columns; None: that of the rows
     across_title: str | None = None
     down_title: str | None = None
@@ -66,10 +65,9 @@ class Cells(ChartKind):
     margin: int = _MARGIN  # beside all panels
 
     def select(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows with the figure, and failed rows; none if all failed."""
+        """Return the rows with the figure, and failed rows."""
         members = self.rows.taken(rows)
-        found = [r for r in members if not r.counters or r.counters.get(self.measured, 0.0) > 0]
-        return found if self.one_of or any(row.counters for row in found) else []
+        return [r for r in members if not r.counters or r.counters.get(self.measured, 0.0) > 0]
 
     def draw(self, rows: Sequence[Row]) -> Spec:
         cells = self._cells(rows)
@@ -102,14 +100,13 @@ class Cells(ChartKind):
         return columns, max(self.least_width, min(self.most_width, width))
 
     def _cells(self, rows: Sequence[Row]) -> list[Record]:
-        """Make the records of all cells."""
+        """Make the records of all cells; of rows with the same place, the worst."""
         across, down, title = self.across(rows), self.down(rows), self.panel(rows)
         cells = [
             self._cell(row, panel=title(row), across=across(row), down=down(row)) for row in rows
         ]
-        if self.one_of:
-            places = grouped(cells, lambda one: (one["panel"], one["across"], one["down"]))
-            cells = [max(same, key=_badness) for same in places.values()]
+        places = grouped(cells, lambda one: (one["panel"], one["across"], one["down"]))
+        cells = [max(same, key=_badness) for same in places.values()]
         if self.to_best:
             for part in split(cells, "panel").values():
                 best = min((cell["loss"] for cell in part if cell["trusted"]), default=1.0)
@@ -121,17 +118,16 @@ class Cells(ChartKind):
         measured, lines = self.measured, [line(row) for line in self.lines]
         texts = [self.text(row, measured), *filter(None, lines)]
         texts = texts if row.trusted else [state_text(row)]
-        counters = [one.removesuffix("_low").removesuffix("_high") for one in self.tooltip]
         return (
             record_of(row, **place, loss=row.counters.get(measured), lines=len(texts))
             | {f"line{number}": text for number, text in enumerate(texts)}
-            | {key: row.counters[key] for key in (measured, *counters) if key in row.counters}
-            | bounds(row, measured, "" if self.to_best else "loss")
+            | {key: row.counters[key] for key in (measured, *self.tooltip) if key in row.counters}
+            | bounds(row, measured)
         )
 
     def _panel(self, cells: Sequence[Record], places: Spec, colour: Spec) -> Spec:
-        low = [] if self.to_best else ["loss_low:Q", "loss_high:Q"]
-        fields = ["loss:Q", *low, *(f"{one}:Q" for one in self.tooltip)]
+        measured = (f"{self.measured}{end}" for end in ("", "_low", "_high"))
+        fields = (f"{one}:Q" for one in (*measured, *self.tooltip))
         base = places | {"tooltip": told("across:N", "down:N", *fields)}
         layers = [
             mark("rect", base | {"color": colour}, GOOD),

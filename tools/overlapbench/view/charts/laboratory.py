@@ -100,7 +100,6 @@ TRIPLE = Cells(
         lambda row: f"by product {ratio_text(row, 'product_slowdown')}",
         lambda row: _of_sides(row, (*_SIDES, "second_slowdown")),
     ],
-    one_of=True,
     angle=-45,
     tooltip=[*_SIDES, "second_slowdown", "product_slowdown", "product_error"],
     least_width=84,
@@ -150,7 +149,7 @@ PARTITION = Cells(
     lines=[_of_sides],
     across_order=lambda _: lambda row: whole(row, "comp_sms") or float("inf"),
     across_title="SMs of the computation",
-    tooltip=["overlap_ms", "overlap_ms_low", "overlap_ms_high", *_SIDES],
+    tooltip=_SIDES,
     least_width=66,
     most_width=110,
 )

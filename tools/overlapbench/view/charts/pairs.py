@@ -83,7 +83,6 @@ PAIRS = Cells(
     down=naming.side(1, "grid"),
     panel=naming.file_names,
     lines=[_spread, _grid],
-    one_of=True,
     across_order=_by_size,
     across_title="communication",
     down_title="computation",

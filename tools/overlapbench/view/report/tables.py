@@ -10,7 +10,6 @@ A figure whose interval says nothing is `?`.
 """
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +23,6 @@ from overlapbench.view.page import LEFT_OUT
 from overlapbench.view.report.runs import Run
 
 MOST_NOTABLE = 5
-_FIGURE = re.compile(r"[-+]?\d[\d.,]*")
 _LARGEST = 1e12  # count that is written out
 _SLOWDOWN = "slowdown"
 _TIMES = ("ms", "us")  # units
@@ -72,10 +70,6 @@ class Anchors:
     def of(self, row: Row) -> str:
         name = str(row.name)
         return name if self._files[name][0] == row.file else f"{name}@{row.file}"
-
-    def ambiguous(self, row: Row) -> bool:
-        """Tell whether several files contain the row's name."""
-        return len(set(self._files[str(row.name)])) > 1
 
     def find(self, name: str) -> str:
         """Return the anchor of the first row of a name; "" if there is none."""
@@ -132,19 +126,6 @@ def figure(value: float, unit: str = "") -> str:
 
 
 # ---- the top and the end of the page
-
-
-def causes(bad: Sequence[Row]) -> list[str]:
-    """Count the untrusted rows by state and reason, the most frequent first.
-
-    Reasons that differ only in their figures count as one, shown with its first row.
-    """
-    kinds = grouped(bad, lambda row: (state(row), _FIGURE.sub("", row.reason)))
-    ordered = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
-    return [
-        f"{len(rows)} {said}: {rows[0].reason or 'no reason is given'}"
-        for (said, _), rows in ordered
-    ]
 
 
 def machine(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, list[str]]]:
