@@ -1,9 +1,14 @@
 """What a program answers, and how one that does not answer is reported."""
 
+import sys
+
 import pytest
 
+import samples
 from overlapbench.judge.runner import Runner, parse_command
 from overlapbench.output import ResultError
+
+PACKAGE = [sys.executable, "-m", "overlapbench"]
 
 
 def ask(script: str, *flags: str, timeout_s: float = 60) -> str:
@@ -49,6 +54,13 @@ def test_a_command_is_split_as_a_shell_does() -> None:
         with pytest.raises(ResultError) as raised:
             parse_command(text)
         assert str(raised.value).startswith(complaint)
+
+
+def test_without_the_command_on_the_path_it_is_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/dev/null")
+    monkeypatch.setenv("PYTHONPATH", str(samples.TOOLS))
+    assert parse_command("overlapbench run -x") == [*PACKAGE, "run", "-x"]
+    assert Runner({"side": parse_command("overlapbench")}, [], 60).ask("side", ["--help"])
 
 
 def test_a_program_that_is_not_there_is_named() -> None:

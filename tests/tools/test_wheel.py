@@ -1,5 +1,8 @@
 """The wheel, as pip builds it, and what `pip install .` makes of a fresh virtual environment.
 
+Another environment has the lowest versions that the package allows, and nothing else, as the
+container of a machine without network: what measures, compares and explains must work there.
+
 pip takes the backend of the build, and the packages that the wheel requires, from the package index
 or from where else it is set to look. Where it finds none, the tests that need them are skipped and
 say why; in CI (CI=true) they fail. Nothing of the Python that runs the tests is lent to the
@@ -23,9 +26,14 @@ from pathlib import Path
 
 import pytest
 
+import samples
+import simulated_bench
+import traces
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tools/overlapbench"
 MOST_S = 60.0  # for `pip install .`
+DEPENDENCIES = ["numpy>=1.26", "rich>=13"]
 # Packages of the extras, and those that only users have who measure with them.
 EXTRAS = {"altair", "jinja2", "markupsafe", "prometheus_client", "pyarrow", "vl_convert"}
 OPTIONAL = EXTRAS | {"IPython", "pandas", "pytest", "torch", "zstandard"}
@@ -41,9 +49,11 @@ class Installed:
     bin: Path  # of the virtual environment
     took_s: float  # CPU time: a busy machine does not count
 
-    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str | Path, path: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run the command where no checkout is near."""
-        return run(self.bin / "overlapbench", *arguments, cwd=self.bin)
+        return run(self.bin / "overlapbench", *arguments, cwd=self.bin, path=path)
 
 
 def run(
@@ -133,7 +143,7 @@ def test_version_and_dependencies_are_those_of_the_checkout(wheel: Path) -> None
     (version,) = re.findall(r"project\(\w+ VERSION (\S+)", cmake)
     assert metadata["Version"] == version
     requires = metadata.get_all("Requires-Dist", [])
-    assert [line for line in requires if "extra" not in line] == ["numpy>=1.26", "rich>=13"]
+    assert [line for line in requires if "extra" not in line] == DEPENDENCIES
 
 
 def test_it_is_installed_within_a_minute_and_small_but_for_numpy(installed: Installed) -> None:
@@ -146,6 +156,18 @@ def test_it_is_installed_within_a_minute_and_small_but_for_numpy(installed: Inst
     rest_mb = sum(size for name, size in sizes.items() if not name.startswith("numpy")) / 1e6
     assert sizes["overlapbench"] < 5e6
     assert rest_mb < 25, sizes
+
+
+@pytest.fixture(scope="module")
+def lowest(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    if sys.version_info >= (3, 13):
+        pytest.skip("numpy 1.26 has no wheel for this Python")
+    place = tmp_path_factory.mktemp("lowest")
+    venv.create(place, symlinks=True)
+    versions = [line.replace(">=", "==") + ".*" for line in DEPENDENCIES]
+    pip("--python", place / "bin/python", "install", "--only-binary=:all:", wheel, *versions)
+    yield Installed(place / "bin", 0.0)
+    shutil.rmtree(place)
 
 
 def imported() -> Iterator[str]:
@@ -203,3 +225,60 @@ def test_without_a_program_it_says_how_to_get_one(installed: Installed) -> None:
     (line,) = refused.stderr.splitlines()
     assert "overlapbench is missing: build with ./bench --build-only" in line
     assert installed.run("run", "--help").stdout.startswith("usage: overlapbench run ")
+
+
+def steps(rank: int) -> samples.Json:
+    """A trace of PyTorch's profiler of eight steps."""
+    events = []
+    for number in range(8):
+        begin = 1000 * number
+        events += [traces.step(number, begin, 900), traces.call(begin, 5, number)]
+        events += [traces.work(traces.GEMM, begin + 50, 400, correlation=number)]
+        events += [traces.work(traces.NCCL, begin + 300 + 30 * rank, 300, stream=9)]
+    return traces.kineto(events, rank)
+
+
+RESULTS = ROOT / "docs/results"
+PROGRAM = f"{sys.executable} {simulated_bench.__file__}"  # has packages of its own
+RECORDED = "#!/bin/sh\nfor flag; do :; done\ncp {} ${{flag#--benchmark_out=}}\n"
+# Each command, a line that it prints, and its status.
+CORE = {
+    "compare OLD NEW --output OUT.md --output OUT.json --output OUT.xml": ("inconclusive:", 0),
+    "gate baseline --command PLAYER --output BASE --runs 3": ("", 0),
+    "gate run --baseline BASE --candidate PLAYER --runs 3": ("172 same", 0),
+    "tune A+B --command PROGRAM --runs 0 --output OUT.json": ("best", 0),
+    "trace STEPS0 STEPS1": ("Verdict: ", 0),
+    "predict PLANS --benchmark prefetch:1 --gpus 16 --network 50": ("GPUs nodes", 0),
+    "findings OLD": ("Findings (2 × NVIDIA H200)", 0),
+    "export OLD --format csv": ("benchmark,", 0),
+    "history add OLD NEW --database HISTORY": ("run 1", 0),
+    "doctor --command /dev/null/program": ("cannot be started", 2),
+    "chart OLD -o OUT": ("package jinja2 is not installed: pip install", 2),
+    "predict PLANS --benchmark prefetch:1 -o OUT.svg": (
+        "package jinja2 is not installed: pip install",
+        2,
+    ),
+    "export OLD --format parquet": ("package pyarrow is not installed: pip install", 2),
+}
+
+
+def test_the_lowest_versions_do_all_but_draw(lowest: Installed, tmp_path: Path) -> None:
+    player = tmp_path / "player"
+    player.write_text(RECORDED.format(RESULTS / "h200/kernels.json"))
+    player.chmod(0o755)
+    places = {
+        "OLD": RESULTS / "h200x2/overlap.json",
+        "NEW": RESULTS / "h200x2/overlap-again.json",
+        "PLANS": RESULTS / "h100x2/predictions.json.gz",
+        "PLAYER": player,
+        "PROGRAM": PROGRAM,
+    }
+    for rank in range(2):
+        places[f"STEPS{rank}"] = traces.write(tmp_path / f"{rank}.json", steps(rank))
+    for command, (line, status) in CORE.items():
+        words = [str(places.get(word, word)) for word in command.split()]
+        words = [re.sub("^(OUT|BASE|HISTORY)", f"{tmp_path}/\\1", word) for word in words]
+        done = lowest.run(*words, path=PACKAGE.parent)
+        assert (done.returncode, command) == (status, command), done.stderr
+        assert line in done.stdout + done.stderr, command
+        assert "Traceback" not in done.stderr

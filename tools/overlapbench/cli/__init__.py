@@ -25,10 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ending_if_interrupted(program):
         try:
             with packages():
-                command = load(given[0])
+                return int(load(given[0]).main(given[1:], program))
         except PackageError as missing:
             return refuse(program, str(missing))
-        return int(command.main(given[1:], program))
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -11,8 +11,10 @@ import contextlib
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +28,7 @@ from overlapbench.reading.source import load
 _TIME_TO_END_S = 5.0
 _MEASURED = frozenset({0, 1})  # all rows, or all but those that the result shows as failed
 _LONG_FILTER = re.compile(r"'--benchmark_filter=[^']{100,}'")
-_PROGRAM = "overlapbench: "  # prefix of its own error messages
+_PROGRAM = "overlapbench"
 
 
 @dataclass
@@ -76,18 +78,24 @@ class Runner:
 def _own_line(log: Path) -> str:
     """Return the program's own first error message; "" if there is none."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    said = (line.removeprefix(_PROGRAM) for line in lines if line.startswith(_PROGRAM))
+    begin = f"{_PROGRAM}: "
+    said = (line.removeprefix(begin) for line in lines if line.startswith(begin))
     return next(map(harmless, said), "")
 
 
 def parse_command(text: str) -> list[str]:
-    """Split a command as a shell would; ResultError if that fails."""
+    """Split a command as a shell would; ResultError if that fails.
+
+    `overlapbench` is this package where PATH has no such command, as in a checkout without .venv.
+    """
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise ResultError(f"{text}: not a command: {error}") from None
     if not words:
         raise ResultError("the command is empty")
+    if words[0] == _PROGRAM and not shutil.which(_PROGRAM):
+        return [sys.executable, "-m", *words]
     return words
 
 
