@@ -169,9 +169,8 @@ TEST(MpirunMessages, NamesWhatEachOfTheOthersIsAbout) {
            {"presence of an illegal character in the following node name:\n\n  node:  a_b\n\nNode "
             "names must be composed of\n",
             "--hostfile: 'a_b' is no host name; write lines such as 'node1 slots=8'"},
-           {"mpirun was unable to find the specified executable file, and therefore\ndid not "
-            "launch "
-            "the job.\n\nNode:       node2\nExecutable: /a/program\n",
+           {"mpirun was unable to find the specified executable file, and therefore\n"
+            "did not launch the job.\n\nNode:       node2\nExecutable: /a/program\n",
             "/a/program is missing on node2; every machine must see this folder under the same "
             "path"},
            {"mpirun could not change to the specified working directory:\n\nWorking Directory: "
