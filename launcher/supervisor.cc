@@ -177,7 +177,7 @@ void Supervisor::BecomeMpirun(int out, int err, pid_t supervisor) const {
   execvp(words[0], words.data());
   const std::string why =
       fmt::format("{}: cannot start {}: {}\n", job_.caller, words[0], std::strerror(errno));
-  if (write(STDERR_FILENO, why.data(), why.size()) < 0) _exit(kCannotStart);
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, why.data(), why.size());
   _exit(kCannotStart);
 }
 
@@ -216,7 +216,6 @@ void Supervisor::PassMessages() {
     held_ = Clock::now();
   } else if (Clock::now() - *held_ > seconds(1) || err_.HasEnded()) {
     err_.Add(messages_.Flush());
-    held_.reset();
   }
 }
 

@@ -35,7 +35,8 @@ class Child {
   Child(Child&& other) noexcept
       : out_(std::move(other.out_)),
         err_(std::move(other.err_)),
-        id_(std::exchange(other.id_, 0)) {}
+        id_(std::exchange(other.id_, 0)),
+        start_(other.start_) {}
   ~Child() {
     if (id_ <= 0) return;
     kill(id_, SIGKILL);

@@ -121,7 +121,7 @@ TEST(ReadHosts, NamesTheMistakeAndItsLine) {
               std::string("--hostfile: hosts, line 1: slots takes a whole number from 1 to 1024, "
                           "got '") +
                   bad + "'");
-  for (const char* twice : {"a slots=2\na slots=2\n", "a slots=2\na\n", "a\na slots=2\n"})
+  for (const char* twice : {"a slots=2\na slots=2\n", "a slots=1\na\n", "a\na slots=1\n"})
     EXPECT_EQ(Refusal(twice),
               "--hostfile: hosts, line 2: a is there twice; write one line for each machine, with "
               "all its slots");

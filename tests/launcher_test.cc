@@ -43,6 +43,7 @@ FakeDriver& Driver() {
 // The linker puts it in the place of VisibleGpus.
 int CountFakeGpus() asm("__wrap__ZN12overlapbench11VisibleGpusEv");
 int CountFakeGpus() {
+  if (write(STDERR_FILENO, "counting\n", 9) < 0) return 0;
   std::this_thread::sleep_for(Driver().takes);
   return Driver().gpus;
 }
@@ -221,7 +222,7 @@ TEST_F(LaunchTest, StartsARankForEachGpu) {
   // A driver that hangs: a signal ends it, as if there were no GPU.
   Driver() = {3, std::chrono::seconds(60)};
   Child hanging = Start({}, "trap 'echo told; exit 1' USR1; while :; do sleep 0.02; done", any);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(hanging.Writes("counting"));
   kill(hanging.id(), SIGINT);
   EXPECT_EQ(hanging.End(), 128 + SIGINT);
   EXPECT_NE(hanging.Err().find("starting 2 ranks on "), std::string::npos) << hanging.Err();

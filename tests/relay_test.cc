@@ -67,7 +67,9 @@ TEST_F(RelayTest, PassesOnWhatTheFilterLeaves) {
   EXPECT_TRUE(relay.IsIdle());
   EXPECT_EQ(relay.Writing().fd, -1);
   source_.Write("one");
+  errno = ENOENT;  // of an earlier call
   relay.Pass();
+  EXPECT_EQ(relay.Error(), 0);
   EXPECT_EQ(target_.Read(), "<one>");
   relay.Add("two");
   EXPECT_FALSE(relay.IsIdle());

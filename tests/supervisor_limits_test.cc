@@ -1,7 +1,10 @@
 // How long the launcher waits for an mpirun that hangs, or for ranks that do not end. The jobs run
 // side by side, because the limits are many seconds.
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +16,23 @@
 #include "launcher/launcher.h"
 
 namespace overlapbench {
+namespace {
+
+// Whether SIGKILL ends a process. One that a driver holds may take long.
+bool& IsKillable() {
+  static bool is_killable = true;
+  return is_killable;
+}
+
+}  // namespace
+
+// The linker puts it in the place of the C library's.
+int WrappedKill(pid_t process, int signal) asm("__wrap_kill");
+int WrappedKill(pid_t process, int signal) {
+  if (!IsKillable() && signal == SIGKILL) return 0;
+  return static_cast<int>(syscall(SYS_kill, process, signal));
+}
+
 namespace {
 
 // Hanging ranks ignore SIGTERM, as these shells do.
@@ -55,6 +75,14 @@ class HangingStart {
 TEST(Supervisor, EndsWhateverHangs) {
   const HangingStart hanging;
   Child started = hanging.Start();
+  Child stubborn([] {
+    IsKillable() = false;
+    Job job;
+    job.caller = "bench";
+    job.command = {"bash", "-c", kStarted + "sleep 20 & echo $!; exit 0"};
+    Signals signals;
+    return Supervise(job, signals);
+  });
   const std::string ranks_ended = "bench: mpirun hangs: the ranks ended 15 s ago";
   const std::string ranks_gone = "bench: mpirun hangs: its ranks have been gone for 5 s";
   const std::vector<HangCase> cases = {
@@ -75,6 +103,8 @@ TEST(Supervisor, EndsWhateverHangs) {
       {kStarted + "sleep 3 & wait; trap '' TERM; kill -STOP $$", 0, 1,
        ranks_gone + "; it is killed\n", 3 + 5 - 1, true},
       {kStarted + "trap 'exit 3' TERM; exec sleep 8", 0, 0, "", 8, true},  // never had any
+      // Those on other machines cannot be seen.
+      {kStarted + "sleep 1 & wait; exec sleep 8", 0, 0, "", 1 + 8},
       // It is continued, and ends its ranks.
       {kStarted + "trap 'echo word >&2; exit 1' TERM; kill -STOP $$", 0, 1,
        "word\nbench: mpirun hangs: SIGSTOP came 15 s ago; it is killed\n", 15},
@@ -102,6 +132,11 @@ TEST(Supervisor, EndsWhateverHangs) {
     EXPECT_GE(jobs[i].seconds(), cases[i].least_s);
     EXPECT_LT(jobs[i].seconds(), cases[i].least_s + kBusy_s);
   }
+  // It is killed after 5 s, and waited for 10 s.
+  EXPECT_EQ(stubborn.End(all_end), 1);
+  EXPECT_EQ(
+      stubborn.Err(),
+      "bench: process " + stubborn.Out().substr(0, stubborn.Out().find('\n')) + " does not end\n");
   // What the ranks take to time out, 5 and 4 s more, and 10 s for mpirun itself.
   EXPECT_EQ(started.End(all_end), 1);
   EXPECT_NE(started.Err().find("it has not started the ranks within 20 s ("), std::string::npos)

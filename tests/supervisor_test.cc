@@ -148,6 +148,12 @@ TEST_F(SupervisorTest, AJobThatFailsLeavesNothingOfMpirun) {
 // Nor has it a terminal to read from, or to receive Ctrl-C. ./bench ignores some signals.
 TEST_F(SupervisorTest, MpirunHasNoDescriptorsAndNoSignalsOfTheLauncher) {
   for (const int signal : {SIGUSR2, SIGALRM}) std::signal(signal, SIG_IGN);
+  const Descriptor input(dup(STDIN_FILENO));
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(write(ends[1], "a line\n", 7), 7);
+  dup2(ends[0], STDIN_FILENO);
+  for (const int end : ends) close(end);
   const EndedJob told = Supervised(R"(
       read -r line || echo no input
       pipes=0
@@ -159,6 +165,7 @@ TEST_F(SupervisorTest, MpirunHasNoDescriptorsAndNoSignalsOfTheLauncher) {
         [[ $name == SigIgn: ]] && echo $((0x$value & 0x37803a00))
       done </proc/$$/status
       kill -USR2 $$; echo not reached)");
+  dup2(input.get(), STDIN_FILENO);
   EXPECT_EQ(told.out, "no input\n2 ends of pipes\nown group\n0000000000000000\n0\n");
   for (const int signal : {SIGUSR2, SIGALRM}) std::signal(signal, SIG_DFL);
   EXPECT_EQ(told.status, 128 + SIGUSR2);
@@ -186,6 +193,44 @@ TEST_F(SupervisorTest, SaysThatItHasNoPipes) {
   });
   EXPECT_EQ(job.End(), 1);
   EXPECT_EQ(job.Err(), "cannot make a pipe: Too many open files");
+}
+
+TEST_F(SupervisorTest, SaysThatItCannotFork) {
+  Child job([] {
+    Signals signals;
+    constexpr uid_t kAnother = 65534;  // root may have any number of processes
+    const rlimit none = {0, 0};
+    if (geteuid() == 0 && setresuid(kAnother, kAnother, kAnother) != 0) return 2;
+    setrlimit(RLIMIT_NPROC, &none);
+    try {
+      return Supervise({}, signals);
+    } catch (const Error& error) {
+      std::cerr << error.what();
+      return 1;
+    }
+  });
+  EXPECT_EQ(job.End(), 1);
+  EXPECT_EQ(job.Err(), "cannot start mpirun: Resource temporarily unavailable");
+}
+
+// As a full pipe to a pager. A second is left for the last line.
+TEST_F(SupervisorTest, AnErrorOutputThatIsStuckIsNotWaitedForLong) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC), 0);
+  while (write(ends[1], "x", 1) == 1) {
+  }
+  Child job([&] {
+    dup2(ends[1], STDERR_FILENO);
+    Job job;
+    job.command = {"bash", "-c", "exit 7"};
+    job.start_limit = std::chrono::seconds(30);
+    Signals signals;
+    return Supervise(job, signals);
+  });
+  EXPECT_EQ(job.End(), 7);
+  EXPECT_GE(job.seconds(), 1);
+  EXPECT_LT(job.seconds(), 8);
+  for (const int end : ends) close(end);
 }
 
 // Nobody else would end it, or its ranks.
@@ -262,6 +307,7 @@ TEST_F(SupervisorTest, ASignalIsPassedOnAndNamedUnlessTheRanksDo) {
   struct Sent {
     Child job;
     int status;
+    int times;
     std::string out;
     std::string err;
   };
@@ -273,7 +319,7 @@ TEST_F(SupervisorTest, ASignalIsPassedOnAndNamedUnlessTheRanksDo) {
     all.push_back({Supervise("seen() { echo $1; ((++n == " + std::to_string(times) +
                              ")) && exit 1; }; trap 'seen USR1' USR1; trap 'seen ALRM' ALRM; " +
                              signs + "echo up; " + kForEver),
-                   128 + signal, out, said});
+                   128 + signal, times, out, said});
     EXPECT_TRUE(all.back().job.Writes("up"));
     kill(all.back().job.id(), signal);
   };
@@ -288,8 +334,9 @@ TEST_F(SupervisorTest, ASignalIsPassedOnAndNamedUnlessTheRanksDo) {
     start(sent, kStarted, 1, forwarded, line + "\n");
     start(sent, kStarted + kSignalled, 3, forwarded, "");
   }
-  for (auto& [job, status, out, err] : all) {
+  for (auto& [job, status, times, out, err] : all) {
     EXPECT_EQ(job.End(), status);
+    EXPECT_GE(job.seconds(), 0.2 * (times - 1)) << "in between";
     EXPECT_EQ(job.Out(), out);
     EXPECT_EQ(job.Err(), err);
   }
@@ -328,6 +375,7 @@ TEST_F(SupervisorTest, LooksRarelyWhileTheRanksMeasure) {
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto& [job, one] = jobs[i];
     const long waits = Waits(job.id()) - before[i];
+    EXPECT_GE(waits, 1) << one.script;
     EXPECT_EQ(waits <= 5, one.is_calm) << waits << ": " << one.script;
   }
 }
@@ -375,8 +423,8 @@ TEST_F(SupervisorTest, GivesUpAnMpirunThatDoesNotStartTheRanks) {
   const EndedJob told = Supervised("trap 'exit 0' TERM; " + kForEver, job);
   EXPECT_EQ(told.status, 1);
   EXPECT_EQ(told.err, line);
-  EXPECT_EQ(Supervised(kNoMachine + "trap 'exit 0' TERM; " + kForEver, job).err, line)
-      << "the end has its cause";
+  for (const char* trap : {"trap 'exit 0' TERM; ", "trap '' TERM; "})
+    EXPECT_EQ(Supervised(kNoMachine + trap + kForEver, job).err, line) << "the end has its cause";
   EXPECT_EQ(Supervised(kStarted + "sleep 1.5", job).status, 0);
 }
 
