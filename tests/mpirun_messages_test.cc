@@ -281,9 +281,10 @@ TEST(MpirunOutput, FindsFramesWhereverTheyBeginAndBreak) {
   const std::string line = "[vm:1] *** An error occurred in MPI_Init\n";
   const std::string text = "overlapbench: one\n\r[1/2] progress" + kPrimary + line +
                            "overlapbench: two\n***\n\x1eother\n*" + line + "mpirun: " + line +
-                           kSigns[0] + kAbort + kMore + "\rend -----\n" + line + "\rend --";
+                           "half" + kSigns[0] + "\n" + kAbort + kMore + "\rend -----\n" + line +
+                           "\rend --";
   const std::string wanted = "overlapbench: one\n\r[1/2] progressoverlapbench: two\n\x1eother\n*" +
-                             line + "mpirun: " + line + "\rend -----\n\rend --";
+                             line + "mpirun: " + line + "half\n\rend -----\n\rend --";
   for (std::size_t size = 1; size < 100; ++size) {
     MpirunOutput output;
     std::string shown;

@@ -53,6 +53,7 @@ class SayingHooks : public ProgramHooks {
                                const std::function<void()>& abort_links) override {
     abort_links();
     std::cerr << "wraps\n";
+    if (std::getenv("OMPI_MCA_opal_signal") == nullptr) std::cerr << "MPI has no defaults\n";
     if (throws_) throw std::runtime_error("no such thing");
     if (terminates_) kill(getpid(), SIGTERM);
     while (terminates_) pause();
@@ -384,6 +385,7 @@ TEST(ProgramOnTwoRanks, RefuseTogether) {
   EXPECT_EQ(program.status, 2);
   EXPECT_EQ(program.out, "");
   EXPECT_TRUE(program.err.starts_with("--inject_delay")) << program.err;
+  EXPECT_EQ(std::ranges::count(program.err, '\n'), 1) << program.err;
   program = EndedRanks({"--benchmark_filter=^Nothing"}, {"--benchmark_filter=^Nothing"});
   EXPECT_EQ(program.status, 2);
   EXPECT_EQ(std::ranges::count(program.err, '\n'), 1) << program.err;
