@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 #include <ranges>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -125,6 +126,30 @@ TEST_P(BlockGradientsTest, EveryStepRejectsAResultOfOtherInputs) {
       EXPECT_NE(workload->Verify(*stream_).fault, "") << ToString(step) << attends;
     }
   }
+}
+
+TEST_P(BlockGradientsTest, InputsOfItsStepsDiffer) {
+  const BlockGradients gradients = Make(true);
+  using enum GradientStep;
+  const std::vector<std::pair<GradientStep, SharedTensor>> inputs = {
+      {kDropout, gradients.half.mask},
+      {kDropout, gradients.dy},
+      {kNarrowInput, gradients.d_sum},
+      {kLogSums, gradients.half.widened},
+      {kActivate, gradients.log_sums},
+      {kActivate, gradients.products},
+      {kWidenInput, gradients.d_widened},
+      {kNarrowWeight, gradients.half.activated},
+      {kWidenWeight, gradients.half.normed},
+      {kNorm, gradients.half.x},
+      {kNorm, gradients.d_normed}};
+  std::set<std::vector<float>> found;
+  for (const auto& [step, input] : inputs) {
+    Prepare(gradients, step);
+    const std::vector<float> row = HeldRows(*stream_, kPatience).Row(input, 0);
+    found.emplace(row.begin(), row.begin() + 2);
+  }
+  EXPECT_EQ(found.size(), inputs.size());
 }
 
 TEST_P(BlockGradientsTest, WeightsAreSumsOverAllTokens) {

@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/tensor_collective.h"
@@ -131,6 +133,24 @@ TEST_P(BlockHalfTest, VerifiesAgainAfterAnyInputChanges) {
       EXPECT_NE(workload->Verify(*stream_).fault, "") << "the result changed: " << ToString(step);
     }
   }
+}
+
+// No step can have read what another one is given.
+TEST_P(BlockHalfTest, InputsOfItsStepsDiffer) {
+  const BlockHalf half = Make(true);
+  const std::vector<std::pair<HalfStep, SharedTensor>> inputs = {
+      {HalfStep::kNorm, half.x},           {HalfStep::kWiden, half.normed},
+      {HalfStep::kWiden, half.widen},      {HalfStep::kActivate, half.widened},
+      {HalfStep::kNarrow, half.activated}, {HalfStep::kNarrow, half.narrow},
+      {HalfStep::kResidual, half.x},       {HalfStep::kResidual, half.mask},
+      {HalfStep::kResidual, half.sum}};
+  std::set<std::vector<float>> found;
+  for (const auto& [step, input] : inputs) {
+    Prepare(half, step);
+    const std::vector<float> row = HeldRows(*stream_, kPatience).Row(input, 0);
+    found.emplace(row.begin(), row.begin() + 16);
+  }
+  EXPECT_EQ(found.size(), inputs.size());
 }
 
 // The first half of the tokens is one sequence: it must not depend on the other half.

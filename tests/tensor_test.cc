@@ -17,8 +17,11 @@
 #include "benchmarks/catalog.h"
 #include "benchmarks/plan.h"
 #include "fixtures/session.h"
+#include "kernels/block_sum.h"
 #include "kernels/expert_rows.h"
+#include "kernels/layer_stack.h"
 #include "kernels/linear.h"
+#include "kernels/linked_layers.h"
 #include "kernels/master_weights.h"
 #include "kernels/reversed_rows.h"
 #include "test_ranks.h"
@@ -130,6 +133,41 @@ TEST_P(TensorTest, NoInputOfAStepEqualsAnotherOneOfAnyRank) {
     }
   }
   EXPECT_EQ(found.size(), kInputs * kMostRanks);
+}
+
+// Of all works that fill their own inputs: one read in place of another could look right.
+TEST_P(TensorTest, InputsOfAWorkDiffer) {
+  const auto stream = device().CreateStream();
+  const auto make = [&] { return Make({.rows = 16, .columns = 16}); };
+  const auto expect_different = [&](const char* name, const std::unique_ptr<Workload>& workload,
+                                    const std::vector<SharedTensor>& inputs) {
+    workload->Connect();
+    workload->Reset(*stream);
+    std::set<std::vector<double>> found;
+    for (const SharedTensor& input : inputs) {
+      std::vector<double> values;
+      for (long column = 0; column < 8; ++column)
+        values.push_back(input->Expected(rank(), 0, column));
+      found.insert(values);
+    }
+    EXPECT_EQ(found.size(), inputs.size()) << name;
+  };
+  const LinearProblem linear{make(), make(), make(), make()};
+  expect_different("linear", MakeLinear(machine(), {linear}), {linear.a, linear.w, linear.added});
+  const BlockSum sum{make(), make(), make()};
+  expect_different("sum", MakeBlockSum(machine(), sum), {sum.own, sum.arrivals});
+  const auto pass = std::make_shared<LayerStack>(device(), 1, 16, 16, make());
+  expect_different("pass", MakePass(machine(), pass, Pass::kBackward, kSeed),
+                   {pass->inputs, pass->weights, pass->transposed});
+  const auto update = std::make_shared<LayerStack>(device(), 1, 16, 16, make());
+  const SharedTensor sums = make();
+  expect_different("update", MakeUpdate(machine(), update, sums, kSeed), {update->weights, sums});
+  const auto tied = std::make_shared<LinkedLayers>(device(), 1, 0, make(), make());
+  expect_different("tied layers", MakeLinkedLayers(machine(), tied, LayerRows::kTied, kSeed),
+                   {tied->inputs, tied->weights, tied->sums});
+  const auto master = std::make_shared<MasterWeights>(device(), 1, make(), make());
+  expect_different("master", MakeMasterUpdate(machine(), master, kSeed),
+                   {master->master, master->gradients});
 }
 
 TEST_P(TensorTest, RejectsAnUnwrittenRow) {

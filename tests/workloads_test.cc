@@ -537,7 +537,10 @@ TEST_P(WorkloadsTest, CollectivesCountBytesAsNcclTests) {
 TEST_P(WorkloadsTest, CollectivesNeedASecondRank) {
   for (const auto* name :
        {"AllToAll", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "SendRecv"}) {
-    EXPECT_EQ(Spec(name).missing.empty(), TestRanks().size() > 1) << name;
+    const std::string missing = GetParam() == Backend::kHost
+                                    ? "needs at least 2 ranks, has 1 (--ranks 2)"
+                                    : "needs at least 2 GPUs, one per rank; has 1";
+    EXPECT_EQ(Spec(name).missing, TestRanks().size() > 1 ? "" : missing) << name;
   }
 }
 
