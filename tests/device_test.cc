@@ -307,6 +307,7 @@ TEST(Partition, FaultsSayWhichSizesThereAre) {
 TEST(Memory, SizesAreReadable) {
   EXPECT_EQ(FormatBytes(0), "0 B");
   EXPECT_EQ(FormatBytes(1023), "1023 B");
+  EXPECT_EQ(FormatBytes(1024), "1 KiB");
   EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
   EXPECT_EQ(FormatBytes(64.0 * 1024 * 1024), "64 MiB");
   EXPECT_EQ(FormatBytes(1e18), "9.095e+05 TiB");
@@ -314,6 +315,7 @@ TEST(Memory, SizesAreReadable) {
 
 TEST(Memory, RequireFreeThrowsOnlyIfItDoesNotFit) {
   EXPECT_NO_THROW(RequireFree(100, {100, 200}, "a matrix"));
+  EXPECT_THROW(RequireFree(101, {100, 200}, "a matrix"), Error);
   try {
     RequireFree(2048, {1024, 4096}, "a matrix");
     FAIL() << "it does not fit";

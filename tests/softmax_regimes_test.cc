@@ -1,15 +1,18 @@
 // How the fused softmax holds rows, without a device: the table of regimes, how its longest rows
-// are cut, and what a softmax moves.
+// are cut, what a softmax moves, and which it takes.
 #include "kernels/softmax_regimes.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "backends.h"
 #include "kernels/softmax.h"
 #include "kernels/softmax_cut.h"
+#include "thrown.h"
+#include "watched_stream.h"
 
 namespace overlapbench {
 namespace {
@@ -115,6 +118,31 @@ TEST(SoftmaxCut, TakesHalfOfTheRoom) {
             132L * (kHopperRing_bytes - 24576) / 2);
   EXPECT_EQ(LongestSoftmaxParts_bytes(8, kHopperRing_bytes), 1L << 20);
   EXPECT_EQ(LongestSoftmaxParts_bytes(132, 3 * 40960 - 1), 0);
+  EXPECT_EQ(LongestSoftmaxParts_bytes(132, 3 * 40960), 132L * (3 * 40960 - 24576) / 2);
+}
+
+// A row that does not begin at a line may reach into seven vectors more.
+TEST(SoftmaxCut, TakesTheFewestPartsOfOneSize) {
+  struct {
+    long row_bytes;
+    bool on_lines;
+    int vectors;
+    unsigned parts;
+    int slots;
+  } const cases[] = {{1L << 20, true, 2048, 32, 7},
+                     {1L << 20, false, 2048, 33, 7},
+                     {32768, true, 2048, 1, 7},
+                     {32768 + 16, true, 1152, 2, 9},
+                     {32768 - 16 * 7, false, 2048, 1, 7},
+                     {32768 - 16 * 6, false, 1152, 2, 9},
+                     {16, true, 128, 1, 9}};
+  for (const auto& [row_bytes, on_lines, vectors, parts, slots] : cases) {
+    const SoftmaxCut cut =
+        CutSoftmaxRow(row_bytes, on_lines, {.piece = 128, .workers = 16}, kHopperRing_bytes);
+    EXPECT_EQ(cut.vectors, vectors) << row_bytes;
+    EXPECT_EQ(cut.parts_of_row, parts) << row_bytes;
+    EXPECT_EQ(cut.slots, slots) << row_bytes;
+  }
 }
 
 TEST(SoftmaxCut, PartsCoverTheRow) {
@@ -159,6 +187,56 @@ TEST(SoftmaxNeeds, OnTheHostAreOneReadAndOneWrite) {
   const auto regime = FusedRegimeOn(*host, kMostColumns, Element::kFloat32);
   EXPECT_EQ(NeedsOfFused(kMostColumns, regime).passes, 2);
   EXPECT_EQ(NeedsOfFused(kMostColumns, regime).workspace_bytes, 0U);
+}
+
+TEST(SoftmaxNeeds, OfTheOtherVariantsAreTheirOwn) {
+  SoftmaxProblem problem;
+  problem.rows = 3;
+  problem.columns = 5;
+  problem.element = Element::kFloat16;
+  const auto needs = [&](SoftmaxVariant variant) { return SoftmaxNeedsOf(variant, problem, {}); };
+  EXPECT_EQ(needs(SoftmaxVariant::kUnfused).passes, 8);
+  EXPECT_EQ(needs(SoftmaxVariant::kUnfused).workspace_bytes, 2 * 3 * 5 * 2 + 3 * 4);
+  EXPECT_EQ(needs(SoftmaxVariant::kBlockPerRow).passes, 4);
+  EXPECT_EQ(needs(SoftmaxVariant::kBlockPerRow).workspace_bytes, 0);
+  EXPECT_EQ(needs(SoftmaxVariant::kTwoPass).passes, 3);
+  EXPECT_EQ(needs(SoftmaxVariant::kTwoPass).workspace_bytes, 0);
+}
+
+// A stream that takes blocks and never runs them.
+class IdleStream : public WatchedStream {
+ public:
+  using WatchedStream::WatchedStream;
+  [[nodiscard]] void* native() const override { return nullptr; }
+  void EnqueueBlocks(int /*blocks*/, std::function<void(int)> /*block*/) override { ++launches; }
+  int launches = 0;
+};
+
+TEST(LaunchSoftmax, TakesWhatItHasAKernelFor) {
+  const auto host = OpenHostDevice(1);
+  const auto stream = host->CreateStream({});
+  IdleStream idle(*stream);
+  const auto refused = [&](long rows, long columns, Element element) {
+    SoftmaxProblem problem;
+    problem.rows = rows;
+    problem.columns = columns;
+    problem.element = element;
+    return Thrown<Error>([&] { LaunchSoftmax(idle, SoftmaxVariant::kFused, problem); });
+  };
+  constexpr long kMost = 2147483647;
+  EXPECT_EQ(refused(1, 1, Element::kFloat64), "softmax has no kernel for float64");
+  EXPECT_EQ(refused(1, 1, Element::kInt32), "softmax has no kernel for int32");
+  EXPECT_EQ(refused(-1, 7, Element::kFloat32), "softmax does not support -1 rows of 7 columns");
+  EXPECT_EQ(refused(kMost + 1, 1, Element::kFloat32),
+            "softmax does not support 2147483648 rows of 1 columns");
+  EXPECT_EQ(refused(1, 0, Element::kFloat32), "softmax does not support 1 rows of 0 columns");
+  EXPECT_EQ(refused(1, kMost + 1, Element::kFloat32),
+            "softmax does not support 1 rows of 2147483648 columns");
+  EXPECT_EQ(refused(0, kMost, Element::kFloat16), "nothing");
+  EXPECT_EQ(idle.launches, 0) << "there are no rows";
+  EXPECT_EQ(refused(kMost, kMost, Element::kBfloat16), "nothing");
+  EXPECT_EQ(refused(1, 1, Element::kFloat32), "nothing");
+  EXPECT_EQ(idle.launches, 2);
 }
 
 // The most threads of a block with this many vectors per thread.

@@ -188,6 +188,12 @@ class WorkloadsTest : public RanksOnEachBackend {
     workload->Connect();
     return workload;
   }
+  std::unique_ptr<Workload> MakeWithItsBuffers(const std::string& name, const Values& values) {
+    device_->TakeAllocated();
+    auto workload = Make(name, values);
+    buffers_ = device_->TakeAllocated();
+    return workload;
+  }
   // Of the result of one run, which must be right.
   std::optional<std::uint64_t> FingerprintOfRun(const std::string& name, const Values& values) {
     const auto workload = Make(name, values);
@@ -225,6 +231,10 @@ class WorkloadsTest : public RanksOnEachBackend {
     Finish();
   }
   using Bytes = std::vector<std::vector<std::byte>>;
+  void Write(std::size_t buffer, const std::vector<std::byte>& bytes) {
+    stream().Copy(buffers_[buffer].data(), bytes.data(), bytes.size());
+    Finish();
+  }
   Bytes ReadBuffers() { return ReadBuffersThrough(stream()); }
   // The contents of its buffers while a gate holds its enqueued run.
   Bytes ReadBuffersBehindAGate(Workload& workload) {
@@ -312,6 +322,53 @@ TEST_P(WorkloadsTest, RefuseOneWrongElement) {
     else
       EXPECT_TRUE(Refused(workload));
   });
+}
+
+// Of large results some rows are compared, among them the first and the last.
+TEST_P(WorkloadsTest, CompareTheFirstRowTheLastAndSomeBetween) {
+  if (TestRanks().size() > 1) GTEST_SKIP() << "what computes on one rank needs no second one";
+  struct {
+    const char* name;
+    Values values;
+    long row_bytes;
+  } const cases[] = {
+      {"SoftmaxFused", {{"matrix_bytes", "64K"}, {"columns", "256"}, {"precision", "fp32"}}, 1024},
+      {"SoftmaxUnfused",
+       {{"matrix_bytes", "64K"}, {"columns", "512"}, {"precision", "fp16"}},
+       1024},
+      {"Attention", {{"heads", "2"}, {"sequence", "128"}}, 256}};
+  for (const auto& [name, values, row_bytes] : cases) {
+    SCOPED_TRACE(name);
+    const auto workload = MakeWithItsBuffers(name, values);
+    Reset(*workload);
+    const Bytes before = ReadBuffers();
+    Run(*workload);
+    const Bytes after = ReadBuffers();
+    std::size_t result = 0;
+    while (after.at(result) == before[result]) ++result;
+    const long rows = std::ssize(after[result]) / row_bytes;
+    for (const auto& [first, end] : {std::pair(0L, 1L), {rows - 1, rows}, {1L, rows - 1}}) {
+      std::vector<std::byte> spoilt = after[result];
+      for (long row = first; row < end; ++row) spoilt[(row + 1) * row_bytes - 1] ^= std::byte{0x80};
+      Write(result, spoilt);
+      EXPECT_TRUE(Refused(*workload)) << "rows " << first << " to " << end;
+    }
+    Write(result, after[result]);
+    EXPECT_FALSE(Refused(*workload));
+  }
+}
+
+TEST_P(WorkloadsTest, SayWhenTheyAreCopyEngines) {
+  struct {
+    const char* name;
+    Values values;
+    bool by_copy_engine;
+  } const cases[] = {{"HostToDevice", {}, true}, {"HostToDevice", {{"engine", "sm"}}, false},
+                     {"DeviceToHost", {}, true}, {"DeviceToHost", {{"engine", "sm"}}, false},
+                     {"DeviceCopy", {}, false},  {"DeviceCopy", {{"engine", "sm"}}, false},
+                     {"BatchCopy", {}, true}};
+  for (const auto& [name, values, by_copy_engine] : cases)
+    EXPECT_EQ(Spec(name).by_copy_engine(SettingsOf(name, values)), by_copy_engine) << name;
 }
 
 // Two inputs with the same values would hide one that is read in place of the other. Memory that is
