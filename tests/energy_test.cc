@@ -181,6 +181,7 @@ TEST_F(EnergyTest, AnIdleDeviceTakesItsPower) {
 TEST_F(EnergyTest, RunsTakeWhatTheirWorksAndTheIdleDeviceTake) {
   const auto [energy, error] = MeasuredWell(EnergyOf::kAllRuns);
   EXPECT_EQ(energy.size(), 3U);
+  for (const auto& [role, run] : energy) EXPECT_EQ(run.energy_J.values().size(), 2U) << "rounds";
   EXPECT_LT(error, kShare);
   EXPECT_GE(energy.at("comp_").run_ms.median(), 2);
   EXPECT_GE(energy.at("").run_ms.median(), 4);
@@ -236,6 +237,15 @@ TEST(RowEnergy, SavesAgainstAllSidesOrASequentialRun) {
   EXPECT_NEAR(counters.at("energy_saved"), -0.25, 1e-9);
   EXPECT_NEAR(counters.at("time_saved"), 0.5, 1e-9);
   EXPECT_FALSE(counters.contains("energy_per_token_J"));
+}
+
+TEST(RowEnergy, OneSideAloneSavesNothing) {
+  for (const char* side : {"comp_", "comm_"}) {
+    Counters counters;
+    ReportEnergy({{side, Constant(3, 300, 10)}, {"", Constant(5, 250, 20)}}, 0, counters);
+    EXPECT_EQ(counters.count("energy_saved") + counters.count("serial_energy_J"), 0U) << side;
+    EXPECT_TRUE(counters.contains(side + std::string("energy_J")));
+  }
 }
 
 TEST_F(EnergyTest, SaysWhyThereIsNoCounter) {

@@ -521,7 +521,8 @@ TEST_P(FamilyTables, AxesAreUnchanged) {
     text += ShownSpec(spec, SettingsOf(spec.axes, {})) + ShownAxes(spec.axes, seen);
   }
   for (const Scenario& scenario : AllScenarios({workloads, *device, machine})) {
-    if (!IsShown(GetParam(), scenario)) continue;
+    const bool is_long = BeginsWith(scenario.name, {"Decode/"});  // its rows, as on the host
+    if (!IsShown(GetParam(), scenario) && !is_long) continue;
     if (const std::string axes = ShownAxes(scenario.axes, seen); !axes.empty())
       text += scenario.name + "\n" + axes;
   }
