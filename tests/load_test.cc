@@ -217,6 +217,17 @@ TEST(RowLoad, IsWhatHappenedBetweenTwoReadings) {
   EXPECT_DOUBLE_EQ(use.ran_s, 4);
 }
 
+TEST(RowLoad, IsReportedAsARowsCounters) {
+  const RowLoad load{.waited_share = 0.25, .foreign_cores = 1.5, .gpu_processes = 2};
+  Counters counters;
+  ReportLoad(load, Backend::kHost, counters);
+  EXPECT_EQ(counters.size(), 2U);
+  EXPECT_EQ(counters.at("core_wait_pct"), 25);
+  EXPECT_EQ(counters.at("foreign_cores"), 1.5);
+  ReportLoad(load, Backend::kCuda, counters);
+  EXPECT_EQ(counters.at("foreign_gpu_processes"), 2);
+}
+
 TEST(RowLoad, OneCoreCountsToo) {
   const CoreUse one{.elapsed_s = 2, .cores = 1, .idle_s = 0.5, .stolen_s = 0.75, .ran_s = 0.5};
   const RowLoad load = WithUse(kWaited, one);

@@ -209,6 +209,13 @@ TEST_P(FamiliesTest, RowsBeginWithTheNameOfTheirFamily) {
   }
 }
 
+// Their 99th percentile needs them.
+TEST_P(FamiliesTest, StepsOfInferenceAreSampledAHundredTimes) {
+  for (const Benchmark& benchmark : benchmarks())
+    EXPECT_EQ(benchmark.least_groups, benchmark.name.starts_with("Decode/") ? 100U : 0U)
+        << benchmark.name;
+}
+
 // The names of a row's runs. --samples_out identifies runs by them. The last one is the row's own.
 struct RunNames {
   const char* rows;  // the beginning of their names; the first that fits is meant

@@ -129,6 +129,11 @@ TEST_F(TimedFixtureTest, ADisturbanceOnOneRankMakesARowNoisyOnAll) {
 }
 
 TEST_F(TimedFixtureTest, ARowHasItsEnergyIfThatIsAskedFor) {
+  row_.report = [](const Measurement&, Counters& counters) {
+    counters["tokens_per_s"] = 5e6;
+    return Remark();
+  };
+  RegisterAnew();
   device_.energy = std::make_shared<ReadingCounter>();
   EXPECT_FALSE(Measure().counters.contains("energy_J"));
   options_.energy = EnergyOf::kAllRuns;
@@ -138,6 +143,9 @@ TEST_F(TimedFixtureTest, ARowHasItsEnergyIfThatIsAskedFor) {
   const Row row = Measure();
   EXPECT_GT(row.Counter("energy_J"), 0);
   EXPECT_TRUE(row.Counter("average_W").interval);
+  const double tokens = 5e6 * row.time_ms.value / 1000;
+  EXPECT_NEAR(row.Counter("energy_per_token_J") * tokens, row.Counter("energy_J"),
+              1e-9 * row.Counter("energy_J"));
 }
 
 TEST_F(TimedFixtureTest, ARowWhoseEnergyCounterFailsIsMeasuredAndSaysSo) {
@@ -160,7 +168,32 @@ TEST_F(TimedFixtureTest, ARowSaysWhatLoadItMet) {
   EXPECT_LE(row.Counter("core_wait_pct"), 100);
   EXPECT_GE(row.Counter("foreign_cores"), 0);
   EXPECT_LE(row.Counter("foreign_cores"), cores);
-  EXPECT_FALSE(row.counters.contains("foreign_gpu_processes")) << "the host backend has no GPU";
+}
+
+TEST(GroupCounts, AreThoseThatFitInTheBudgetFromTenTo200) {
+  const auto counts = [](double budget_ms, double group_ms) {
+    const auto [first, most] = GroupCountsFor(budget_ms, group_ms);
+    return std::pair(first, most);
+  };
+  EXPECT_EQ(counts(600, 1), std::pair(10L, 200L));
+  EXPECT_EQ(counts(600, 0), std::pair(10L, 200L));
+  EXPECT_EQ(counts(600, 4), std::pair(10L, 150L));
+  EXPECT_EQ(counts(600, 11), std::pair(10L, 54L)) << "of 54.5";
+  EXPECT_EQ(counts(600, 150), std::pair(10L, 10L)) << "a quarter of the budget";
+  EXPECT_EQ(counts(600, 151), std::pair(5L, 5L));
+  EXPECT_EQ(counts(0.1, 0), std::pair(10L, 100L)) << "of a microsecond";
+  EXPECT_EQ(counts(0, 1), std::pair(5L, 5L));
+}
+
+TEST(SampledTime, IsThatOfAllRunsInAllGroups) {
+  const auto took = [](double total_ms) {
+    Sample sample;
+    sample.total_ms = total_ms;
+    return sample;
+  };
+  EXPECT_DOUBLE_EQ(SampledTime_s({{took(1), took(2)}, {took(3), took(4)}}, 1), 0.010);
+  EXPECT_DOUBLE_EQ(SampledTime_s({{took(1), took(2)}}, 20), 0.060);
+  EXPECT_EQ(SampledTime_s({}, 1), 0);
 }
 
 // Every other sample takes eight times as long.
@@ -319,6 +352,18 @@ TEST_F(TimedFixtureTest, SamplingEndsAtTheFirstLookThatIsPrecise) {
     EXPECT_EQ(samples, std::ssize(totals_ms));
     constexpr std::array<std::size_t, 9> kLooks = {10, 15, 22, 33, 49, 73, 109, 163, 200};
     EXPECT_EQ(totals_ms.size(), *std::ranges::find_if(kLooks, is_precise)) << precision;
+  }
+}
+
+// All times are the same.
+TEST_F(TimedFixtureTest, ARowMayAskForMoreSamplesThanItsPrecisionNeeds) {
+  options_.budget = 3600'000ms;
+  device_.elapsed_ms = [] { return 4; };
+  for (const auto& [least, samples] : {std::pair{0U, 10}, {10U, 10}, {11U, 15}, {15U, 15}}) {
+    row_.least_groups = least;
+    RegisterAnew();
+    suite_.session.reset();
+    EXPECT_EQ(Measure().Counter("samples"), samples) << least;
   }
 }
 

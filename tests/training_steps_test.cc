@@ -403,5 +403,31 @@ TEST(MixedSteps, MustMatchThePlainFormUnlessALibraryMayTakeAnotherKernel) {
   EXPECT_EQ(state("1", PosingDevice::H200()), RowState::kInvalid) << "of as many rows";
 }
 
+// ---- Steps of inference
+
+TEST(DecodeSteps, HaveA99thPercentileFrom100StepsOn) {
+  for (const std::size_t steps : {99U, 100U}) {
+    ScenarioReport row("Decode/Layer");
+    std::vector<Timings> all;
+    for (std::size_t i = 1; i <= steps; ++i) all.push_back(EachTook(row, static_cast<double>(i)));
+    const Reported reported = row.ReportAll(all);
+    EXPECT_EQ(reported.state, RowState::kOk);
+    EXPECT_DOUBLE_EQ(reported.counters.at("step_p50_us"), steps == 100 ? 50'500 : 50'000);
+    ASSERT_EQ(reported.counters.contains("step_p99_us"), steps == 100);
+    if (steps == 100) {
+      EXPECT_DOUBLE_EQ(reported.counters.at("step_p99_us"), 99'010);
+    }
+  }
+}
+
+TEST(DecodeSteps, MustMatchTheirLaunches) {
+  ScenarioReport row("Decode/Layer");
+  row.Leaves("graph", 1);
+  const Reported reported = row.Report(EachTook(row, 1));
+  EXPECT_EQ(reported.state, RowState::kInvalid);
+  EXPECT_EQ(reported.reason, "the graph's result is not that of its launches");
+  EXPECT_EQ(reported.counters.at("identical"), 0);
+}
+
 }  // namespace
 }  // namespace overlapbench
