@@ -12,7 +12,12 @@ import pytest
 
 import doctor_machine
 import samples
-from test_doctor import LINK
+from overlapbench.cli.doctoring import text_of_differences, text_of_outcomes
+from overlapbench.doctor.checks import Outcome
+from overlapbench.doctor.nodes import Difference
+from overlapbench.doctor.rules import Verdict
+from overlapbench.view.console import Screen
+from test_doctor import LINK, machine
 
 SLOW = {"factors": {"PeerCopy": 0.5}}
 
@@ -165,6 +170,80 @@ def test_nodes_are_compared_from_their_files(tmp_path: Path) -> None:
     assert "node0.json" not in done.stdout
     (found,) = json.loads((tmp_path / "nodes.json").read_text())["differences"]
     assert (found["check"], found["nodes"], found["verdict"]) == (LINK, ["node1.json"], "bad")
+
+
+FOUND = [
+    Outcome("link", Verdict.BAD, "300 GB/s", "400, at least 379", "25 % worse", "See the links.",
+            row="A", sources=("a", "b")),
+    Outcome("connections", Verdict.BAD, "1", "unset", "It is 1", "Unset it.", ("PyTorch: so",)),
+    Outcome("memory", Verdict.GOOD, "4268 GB/s", "4276", row="B", sources=("b", "c")),
+    Outcome("clock", Verdict.SUSPICIOUS, "1200", "1980", "", "See the clocks."),
+]  # fmt: skip
+MISSING = [
+    Outcome("one", Verdict.UNKNOWN, reason="noisy: known to 9 %"),
+    Outcome("two", Verdict.UNKNOWN, reason="noisy: disturbed"),
+    Outcome("three", Verdict.UNKNOWN, "2.30", "2.28", action="Another version."),
+    Outcome("four", Verdict.UNKNOWN, reason="needs 2 GPUs"),
+    Outcome("five", Verdict.UNKNOWN, reason="needs 2 GPUs"),
+]
+
+
+def test_what_is_found_is_told_causes_first() -> None:
+    here = machine({}, context={"driver_version": "580"})
+    assert (
+        text_of_outcomes([*FOUND, *MISSING], here, [], Screen(100))
+        == """\
+2 × NVIDIA H200, driver 580
+check        measured   expected
+link         300 GB/s   400, at least 379  bad
+connections  1          unset              bad
+memory       4268 GB/s  4276               good
+clock        1200       1980               suspicious
+not available: one, two: too noisy, such as known to 9 %
+not available: three 2.30: Another version.
+not available: four, five: needs 2 GPUs
+
+bad: connections: It is 1. Unset it.
+  PyTorch: so
+bad: link: 25 % worse. See the links.
+suspicious: clock: See the clocks.
+Expected values: a, b, c.
+4 checks judged: bad
+"""
+    )
+    host = {"driver_version": "", "backend": "host", "device": "CPU", "ranks": "1"}
+    assert (
+        text_of_outcomes(MISSING[:1], machine({}, context=host), [], Screen(100))
+        == """\
+CPU, host backend
+not available: one: too noisy, such as known to 9 %
+Expected values: no recorded machine of this model (CPU).
+0 checks judged: good
+no figure could be judged
+"""
+    )
+
+
+def test_differences_are_told_node_by_node() -> None:
+    found = [
+        Difference("link", ("n1",), Verdict.BAD, "25 % worse", "Look."),
+        Difference("clock", ("n1",), Verdict.SUSPICIOUS, "it is 1", "See."),
+        Difference("version", (), Verdict.SUSPICIOUS, "it differs", "Look."),
+        Difference("link", ("n1", "n2"), Verdict.BAD, "apart"),
+    ]
+    assert (
+        text_of_differences(found, 3 * [machine({})], Screen(100))
+        == """\
+3 nodes of 2 × NVIDIA H200
+node           check    difference
+n1             link     25 % worse  bad
+               clock    it is 1     suspicious
+several nodes  version  it differs  suspicious
+n1 and n2      link     apart       bad
+Look.
+See.
+"""
+    )
 
 
 def test_nodes_without_figures_are_not_alike(tmp_path: Path) -> None:
