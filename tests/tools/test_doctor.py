@@ -29,6 +29,7 @@ from overlapbench.doctor.recordings import (
     recording_of,
     spread_of,
     stored,
+    without_copies,
     written,
 )
 from overlapbench.doctor.rules import CHECKS, KINDS, Check, Verdict
@@ -169,6 +170,14 @@ def test_the_spread_of_a_kind_is_pooled_over_its_rows() -> None:
     one, several = (spread_of("bus", of_bus, ranks) for ranks in (1, 8))
     assert one == pytest.approx((math.log(6 / 5) / math.sqrt(2), 1))
     assert several == pytest.approx((math.log(1.1) / math.sqrt(2), 1))
+
+
+def test_a_copy_of_a_reference_says_nothing_of_the_spread() -> None:
+    one, other = rates(400.0, file="a"), rates(390.0, file="b")
+    found = without_copies([one, other, replace(one, file="copy")])
+    assert found == [one, other]
+    assert without_copies([one, rates(400.0, context={"date": "later"})])[1:]
+    assert spread_of("link", found, 2) == pytest.approx((math.log(40 / 39) / math.sqrt(2), 1))
 
 
 def test_what_a_recording_keeps_of_a_result() -> None:

@@ -159,6 +159,16 @@ def test_a_run_that_did_not_end_well_proves_no_health(
     assert (doubt in done.stdout) is (status == 5)
 
 
+def test_a_copy_of_a_healthy_node_is_one_reference(tmp_path: Path) -> None:
+    of_b300 = {"context": {"device": "NVIDIA B300"}}
+    for name in ("healthy.json", "copy.json"):
+        recording = vars(doctor_machine.recording(of_b300)) | {"file": ""}
+        document = {"doctor_schema": "1", "recording": recording}
+        (tmp_path / name).write_text(json.dumps(document), encoding="utf-8")
+    done = doctor(tmp_path, "--reference", "healthy.json", "copy.json", faults=SLOW | of_b300)
+    assert "\nExpected values: healthy.json.\n" in done.stdout
+
+
 def test_nodes_are_compared_from_their_files(tmp_path: Path) -> None:
     for number in range(3):
         faults = SLOW if number == 1 else None

@@ -37,7 +37,14 @@ from overlapbench.cli.commands import PROGRAM
 from overlapbench.cli.doctoring import text_of_differences, text_of_outcomes
 from overlapbench.doctor.checks import Outcome, confirmed, doubtful, judge
 from overlapbench.doctor.nodes import Difference, compared, differences, require_comparable
-from overlapbench.doctor.recordings import SCHEMA, Recording, read_recording, stored, to_dict
+from overlapbench.doctor.recordings import (
+    SCHEMA,
+    Recording,
+    read_recording,
+    stored,
+    to_dict,
+    without_copies,
+)
 from overlapbench.doctor.rules import Verdict, all_rows
 from overlapbench.doctor.visit import SIDE, Visit
 from overlapbench.judge.runner import Runner, parse_command
@@ -58,7 +65,8 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
             raise ResultError(f"{flag}: the doctor sets it")
     if options.output:
         require_file(options.output, [*options.compare, *options.reference])
-    references = [*stored(), *map(read_recording, expand(options.reference))]
+    healthy = map(read_recording, expand(options.reference))
+    references = without_copies([*stored(), *healthy])
     if options.compare:
         return _compare(options, references)
     return _examine(options, flags, references)

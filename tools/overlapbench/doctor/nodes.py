@@ -60,10 +60,9 @@ def require_comparable(nodes: Sequence[Recording]) -> None:
             )
     seen: dict[str, str] = {}
     for one in nodes:
-        told = f"{one.context} {one.figures}"
-        if told in seen:
-            raise ResultError(f"{one.file} is the same measurement as {seen[told]}")
-        seen[told] = one.file
+        if one.measurement in seen:
+            raise ResultError(f"{one.file} is the same measurement as {seen[one.measurement]}")
+        seen[one.measurement] = one.file
 
 
 def differences(nodes: Sequence[Recording], references: Sequence[Recording]) -> list[Difference]:

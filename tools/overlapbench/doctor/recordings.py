@@ -67,6 +67,11 @@ class Recording:
         count = f"{self.ranks} × " if self.ranks > 1 else ""
         return f"{count}{self.context['device']}"
 
+    @property
+    def measurement(self) -> str:
+        """What a copy of the file shares with it, and another measurement does not."""
+        return f"{self.context} {self.figures}"
+
     def is_noisy(self, row: str) -> bool:
         """Tell whether a row is noisy; on the host backend, where most are, that is no doubt."""
         return self.model[0] != "host" and self._says_noisy(row)
@@ -243,6 +248,11 @@ def _parsed(one: Mapping[str, Any], file: str) -> Recording:
     if not all(map(math.isfinite, numbers)) or recording.ranks < 1 or not {*_CONTEXT} <= {*context}:
         raise ValueError
     return recording
+
+
+def without_copies(recordings: Iterable[Recording]) -> list[Recording]:
+    """Return the first of equal measurements: a copy says nothing of how much machines differ."""
+    return [same[0] for same in grouped(recordings, lambda one: one.measurement).values()]
 
 
 def to_dict(recording: Recording) -> dict[str, Any]:
