@@ -269,6 +269,18 @@ def test_repeated_runs_are_shown_by_their_medians(tmp_path: Path) -> None:
     assert "medians of 3 runs" in page.html
 
 
+def test_a_copy_of_a_file_is_no_other_run(tmp_path: Path) -> None:
+    one, other = (
+        samples.document([samples.row(COMM, real_time=time)], date=str(time)) for time in (1.0, 3.0)
+    )
+    page = page_of(tmp_path, one, one, other, one)
+    assert page.figures(COMM)[1:] == ["2.000"]
+    assert "medians of 2 runs" in page.html
+    assert "<b>run0, run2</b>: Copies count once: run1, run3.</p>" in page.html
+    alone = page_of(tmp_path, one, one)
+    assert "<b>run0</b>: Copies count once: run1.</p>" in alone.html
+
+
 @pytest.mark.parametrize(
     ("context", "name"), [({"git_revision": "b"}, COMM), ({}, COMM.replace("cold", "warm"))]
 )

@@ -2,9 +2,10 @@
 
 Files from the same machine, versions and revision that measured the same benchmarks are repeated
 runs of one build. They are reduced to their medians, as comparisons do: drawn separately, five
-would be five curves on top of each other.
+would be five curves on top of each other. A copy of a file is no other run.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -45,6 +46,7 @@ class Run:
 
     result: Result
     titles: tuple[str, ...]  # of the files
+    copies: tuple[str, ...] = ()  # other files, with the same measurement
 
     @property
     def name(self) -> str:
@@ -72,6 +74,7 @@ class Run:
             f"Do not trust these figures: the self-test {self_test}. Something else disturbed the"
             " machine.": failed_self_test(context),
             f"The machine was busy before the run: {busy}.": busy,
+            f"Copies count once: {', '.join(self.copies)}.": self.copies,
         }
         return [warning for warning, applies in warnings.items() if applies]
 
@@ -109,12 +112,25 @@ def merge_repeated(runs: Sequence[Run]) -> list[Run]:
         told = (str(context.get(key, "")) for key in _SAME)
         return (*surroundings(context).values(), *told, names)
 
-    groups = grouped(runs, measured).values()
-    return [_merge(group) if len(group) > 1 else group[0] for group in groups]
+    return [_merge(_without_copies(group)) for group in grouped(runs, measured).values()]
+
+
+def _without_copies(runs: Sequence[Run]) -> list[Run]:
+    """Keep the first of equal measurements, with the names of the others."""
+
+    def identity(run: Run) -> object:
+        rows = (row for row in run.result.rows if not math.isnan(row.time_ms))
+        figures = frozenset((row.name, row.time_ms, *row.counters.values()) for row in rows)
+        return (run.result.context.get("date"), figures) if figures else id(run)
+
+    alike = grouped(runs, identity).values()
+    return [replace(same[0], copies=tuple(run.name for run in same[1:])) for same in alike]
 
 
 def _merge(group: Sequence[Run]) -> Run:
     first = group[0]
+    if len(group) == 1:
+        return first
     titles = tuple(title for run in group for title in run.titles)
     rows = grouped((row for run in group for row in run.result.rows), lambda row: row.name)
     context = dict(first.result.context)
@@ -128,7 +144,7 @@ def _merge(group: Sequence[Run]) -> Run:
         rows=tuple(sum_up(same, "runs") for same in rows.values()),
         incomplete=next((run.result.incomplete for run in group if run.result.incomplete), ""),
     )
-    return Run(merged, titles)
+    return Run(merged, titles, tuple(copy for run in group for copy in run.copies))
 
 
 def _labelled(run: Run, mixed: bool) -> Run:
