@@ -369,6 +369,8 @@ OVERLAPS = {"state": "ok", "reason": ""}
         (pair(1.4, 0.3, 0.2, axes="/transport:nccl_sym"), "slowed computation"),
         (pair(1.4, 0.3, 0.3), ""),  # neither is the longer one
         (step(LAB, slowdown=1.5, by_sm=0.25), ""),
+        (step(LAB, slowdown=1.5, by_sm=0.26), "cost of SMs"),
+        (step(DDP, slowest_share=0.7, rank_spread=0.1, **SLOWEST), "slowest rank"),
         (step(LAB, slowdown=1.5, by_sm=0.9) | WAITED, "waits for SMs"),
     ],
 )

@@ -180,7 +180,8 @@ def test_times_follow_measured_sizes() -> None:
     known = {("AllReduce", "copy", 2, 1): points((4, 1.2), (1, 0.5), (16, 4.0), (4, 1.0), (4, 9.0))}
     assert time(known, 1) == 0.5
     assert time(known, 4) == 1.2  # the median
-    assert time(known, 4 * 1.04) == pytest.approx(1.2 * 1.04)  # close enough: in proportion
+    assert time(known, 4 * 1.049) == pytest.approx(1.2 * 1.049)  # close enough: in proportion
+    assert time(known, 4 * 1.051) == pytest.approx(1.2 * (4.0 / 1.2) ** (math.log(1.051, 4)))
     assert time(known, 2) == pytest.approx(math.sqrt(0.5 * 1.2))  # between two: a power of the size
     # Beyond the largest: the two smallest tell what no bytes take.
     alpha = 0.5 - 0.7 / 3
@@ -209,6 +210,29 @@ def test_more_ranks_are_told_from_the_nearest_number() -> None:
     moved = (1.5 + 0.4) / (1.0 + 0.4)  # NCCL copies the rank's own block, too
     found = time(with_sums, 2, 4, by="nccl")
     assert found == pytest.approx(0.1 * 4 / 3 + 0.4 * moved)
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [("AllGather", 0.4), ("ReduceScatter", 0.4), ("AllToAll", 0.15), ("Broadcast", 0.0)],
+)
+def test_kernels_of_nccl_copy_a_part_of_the_own_block(name: str, own: float) -> None:
+    known = {(name, "nccl", 2, 1): points((4, 1.0))}
+    moved = [weight(name, ranks) + own / ranks for ranks in (2, 4)]
+    assert time(known, 4, 4, name=name, by="nccl") == pytest.approx(moved[1] / moved[0])
+
+
+@pytest.mark.parametrize(("base", "ranks", "follows"), [(4, 7, True), (4, 8, False), (8, 16, True)])
+def test_sums_by_nccl_do_not_follow_across_eight_ranks(
+    base: int, ranks: int, follows: bool
+) -> None:
+    known = {("AllReduce", "nccl", base, 1): points((4, 1.0))}
+    if follows:
+        assert time(known, 4, ranks, by="nccl") > 1
+        return
+    told = "AllReduce by nccl on 8 GPUs does not follow from 4: NCCL may sum in the switch there"
+    with pytest.raises(ResultError, match=told):
+        time(known, 4, ranks, by="nccl")
 
 
 @pytest.mark.parametrize(
@@ -433,6 +457,27 @@ def test_a_residual_is_the_quantile_of_the_other_families() -> None:
     assert book.residual("Ddp/Buckets") == pytest.approx(0.0665, abs=0.0005)
     assert book.residual(rows[0].name.family) == 0.1  # too few of others
     assert Book(off[:7]).residual("Ddp/Buckets") == 0.1
+
+
+def test_the_law_of_scale_is_known_to_a_third() -> None:
+    base = fsdp(MACHINE, 2, 1)
+    question = Question(gpus=256, network=Network(1e5))
+    found = predict_one(Book([base, fsdp(MACHINE, 8, 1)]), base, question)
+    reaches = found.ms - found.low / 0.9, found.high / 1.1 - found.ms
+    assert [one / found.prior for one in reaches] == pytest.approx([1.96 * 0.3] * 2, rel=0.25)
+
+
+def test_an_input_that_is_hardly_known_counts_as_known_to_a_third() -> None:
+    def width(spread: float) -> float:
+        base = fsdp(MACHINE, 2, 1)
+        runs = (
+            replace(run, time=replace(run.time, spread=spread)) for run in base.runs if run.time
+        )
+        vague = replace(base, runs=tuple(runs))
+        found = predict_one(Book([vague]), vague, Question())
+        return found.high - found.low
+
+    assert width(9.0) == width(0.3) > 1.5 * width(0.15)
 
 
 def test_parts_left_out_of_a_book() -> None:
