@@ -81,7 +81,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The report, and the page of the charts alone."""
     folder = tmp_path_factory.mktemp("pages")
     written = sources(folder)
-    rows = [*samples.sweep(), *samples.bandwidths(), *samples.priorities()]
+    rows = [*samples.sweep(), *samples.bandwidths(), *samples.priorities(), *samples.steps()]
     results = [parse_result("some.json", json.dumps(samples.document(rows)))]
     charts = folder / "index.html"
     charts.write_bytes(render_page("Charts", results, draw_charts(results, "Charts")))

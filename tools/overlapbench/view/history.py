@@ -20,6 +20,7 @@ from overlapbench.reading.counters import Counter
 from overlapbench.statistics.intervals import digits
 from overlapbench.statistics.levels import LEAST_CHANGE, LEAST_SEGMENT
 from overlapbench.view import theme, vega
+from overlapbench.view.charts.axes import CLOSE
 from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.console import Entry, Screen, folded, table
 from overlapbench.view.vega import Record, Spec
@@ -157,7 +158,7 @@ def draw_trend(counter: Counter, found: Found, title: str) -> Spec:
         values = [point["value"] for point in points[name]]
         margin = LEAST_CHANGE * abs(statistics.median(values))
         ends = [statistics.median(values) - margin, statistics.median(values) + margin]
-        y = Y("value", counter.label, {"zero": False, "domain": {"unionWith": ends}})
+        y = Y("value", counter.label, CLOSE, ends)
         chart = Curves(x=_DATES, y=y, tooltip=["revision:N", "run"])
         panel = chart.draw_panel(points[name], every, _COLUMNS)
         changed = (change for _, changes in parts[name] for change in changes or ())

@@ -18,7 +18,7 @@ Place = Callable[[Sequence[Any], int], tuple[str, Spec]]
 
 LOG: Spec = {"type": "log", "nice": False, "padding": 24}  # pixels, for the points at both ends
 FROM_ZERO: Spec = {"zero": True}
-SLOWDOWNS: Spec = {"zero": False, "nice": False, "padding": 8, "domain": {"unionWith": [0.95, 1.1]}}
+CLOSE: Spec = {"zero": False, "nice": False, "padding": 8}
 
 
 def level_axis(values: Sequence[Any], columns: int) -> tuple[str, Spec]:

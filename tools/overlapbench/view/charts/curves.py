@@ -43,6 +43,7 @@ class Y:
     measured: str  # the field that curves show
     title: str
     scale: Spec  # of axes.py
+    holds: Sequence[float] = ()  # values that the axis contains, whatever is drawn
 
     def encoded(self, field: str) -> Spec:
         return vega.field(f"{field}:Q", title=self.title, scale=self.scale)
@@ -146,7 +147,10 @@ class Curves(ChartKind):
         return vega.panel(layers, records)
 
     def _behind(self, at: Spec, colour: Spec, tooltip: Spec) -> Iterator[Spec]:
-        """Draw the level, the bounds and the references."""
+        """Draw the level, the bounds and the references, and nothing at values that y holds."""
+        if self.y.holds:
+            held = [{"held": value} for value in self.y.holds]
+            yield vega.mark("rule", {"y": self.y.encoded("held")}, "", held, opacity=0)
         if self.level is not None:
             level = {"y": self.y.encoded("level")}
             yield vega.mark("rule", level, "", [{"level": self.level}])

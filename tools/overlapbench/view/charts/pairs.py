@@ -46,7 +46,7 @@ SLOWDOWN = Curves(
     reading=f"The ring marks the knee: {finish.KNEE_MEANING}.",
     rows=Rows("Overlap/*", known=["slowdown"]),
     x=_GRID,
-    y=Y("slowdown", "slowdown T / max(C, M): 1 is perfect overlap", axes.SLOWDOWNS),
+    y=Y("slowdown", "slowdown T / max(C, M): 1 is perfect overlap", axes.CLOSE, [0.95, 1.1]),
     tooltip=["grid:N"],
     level=1.0,
     height=380,

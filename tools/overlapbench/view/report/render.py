@@ -83,7 +83,7 @@ def render_report(
         row_count=len(rows),
         findings=find([run.result for run in runs]),
         energy=energy_answer([run.result for run in runs]),
-        worst=tables.largest(rows, "slowdown")[: tables.MOST_NOTABLE],
+        worst=tables.worst_slowdown(rows),
         shared=shared,
         differing=differing,
         compared=comparison,

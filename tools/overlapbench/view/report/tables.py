@@ -1,12 +1,9 @@
-"""What a report says: a section for each family, its notable figures, changes, and machines.
+"""What a report says: a section for each family, its rows and their figures, and machines.
 
 Sections are those of the families that the files define, in their order.
 
 A section's table initially shows the family's `lead` counters, if its rows have them; all others
-are shown on request. The notable figure of a section, named in the summary, is the largest value of
-the first lead counter that is not a time: times depend on the chosen sizes.
-
-A figure whose interval says nothing is `?`.
+are shown on request. A figure whose interval says nothing is `?`.
 """
 
 import math
@@ -16,18 +13,15 @@ from dataclasses import dataclass
 from overlapbench.grouping import grouped
 from overlapbench.judge.verdicts import Row as Judged
 from overlapbench.judge.wording import percent
-from overlapbench.reading.counters import TIME, Better, Counter, Family, Table
+from overlapbench.reading.counters import TIME, Counter, Family, Table
 from overlapbench.reading.result import Row, State
 from overlapbench.statistics import intervals
 from overlapbench.view.page import LEFT_OUT
 from overlapbench.view.report.runs import Run
 
-MOST_NOTABLE = 5
 _LARGEST = 1e12  # count that is written out
 _SLOWDOWN = "slowdown"
-_TIMES = ("ms", "us")  # units
-_MEASURED = (*_TIMES, "GB/s", "TFLOP/s", "1/s")
-_WORDS = {Better.LOWER: "worst", Better.HIGHER: "highest", Better.NEITHER: "largest"}
+_MEASURED = ("ms", "us", "GB/s", "TFLOP/s", "1/s")  # units
 _OTHER = Family("Other families", "Families that these results do not describe.", ())
 _HEAT = (1.05, 1.15, 1.3, 1.6)  # a slowdown above the first is tinted, above the last most strongly
 _BAD = {State.NOISY: "noisy", State.INVALID: "invalid", State.ERROR: "failed"}
@@ -41,23 +35,12 @@ class Section:
     columns: Sequence[Counter]
     extra: Sequence[Counter]  # shown on request
     rows: Sequence[Row]
-    notable: Counter | None  # whose largest figure is highlighted
-
-    @property
-    def stands_out(self) -> tuple[str, str, Row] | None:
-        """The notable counter, its largest figure, and the row of that figure."""
-        found = largest(self.rows, self.notable.name) if self.notable else []
-        if not self.notable or not found:
-            return None
-        value = figure(found[0].counters[self.notable.name], self.notable.unit)
-        words = f"{_WORDS[self.notable.better]} {self.notable.title}"
-        return words, f"{value} {self.notable.printed_unit}".strip(), found[0]
 
 
-def largest(rows: Iterable[Row], counter: str) -> list[Row]:
-    """Return the good rows that have a counter, those with the largest figures first."""
-    good = [row for row in rows if row.trusted and counter in row.counters]
-    return sorted(good, key=lambda row: -row.counters[counter])
+def worst_slowdown(rows: Iterable[Row]) -> Row | None:
+    """Return the trusted row with the largest slowdown."""
+    slowed = (row for row in rows if row.trusted and _SLOWDOWN in row.counters)
+    return max(slowed, key=lambda row: row.counters[_SLOWDOWN], default=None)
 
 
 class Anchors:
@@ -90,8 +73,7 @@ def make_sections(rows: Sequence[Row], table: Table) -> list[Section]:
         columns = [one for one in lead or [table.counters[TIME]] if one.name in present]
         shown = [one for one in table.counters.values() if one.name in present]
         extra = [one for one in shown if one not in columns]
-        notable = next((one for one in lead if one.unit not in _TIMES), None)
-        sections.append(Section(family, columns, extra, members[family.name], notable))
+        sections.append(Section(family, columns, extra, members[family.name]))
     return sections
 
 
