@@ -1,7 +1,11 @@
 #include "benchmarks/block_schedule.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "kernels/attention.h"
 
 namespace overlapbench {
 namespace {
@@ -61,6 +65,45 @@ class PatternSteps {
 };
 
 }  // namespace
+
+std::vector<BlockHalf> MakeHalves(const TensorWorks& works, const Settings& settings,
+                                  const std::function<std::uint32_t()>& seed) {
+  const Model model = ModelOf(settings);
+  const Machine& machine = works.machine();
+  const TensorShape of_rank = works.Shape(settings.Integer("tokens"), model.hidden);
+  TensorShape shared = of_rank;
+  shared.is_shared = true;
+  std::vector<BlockHalf> halves;
+  SharedTensor x = works.Own(shared);
+  for (long i = 0; i < 2 * settings.Integer("layers"); ++i) {
+    const bool attends = i % 2 == 0;
+    const HalfShape shape{
+        .attends = attends,
+        .tokens = of_rank.rows,
+        .sequences = settings.Has("sequences") ? settings.Integer("sequences") : 1,
+        .hidden = model.hidden,
+        .inner = (attends ? model.heads * kAttentionDim : model.ffn) / machine.ranks.size()};
+    halves.push_back(MakeBlockHalf(machine.device, shape, x, works.Reached(of_rank),
+                                   works.Reached(shared), seed()));
+    x = halves.back().y;
+  }
+  return halves;
+}
+
+std::string NameOf(const BlockHalf& half, std::size_t place) {
+  return fmt::format("{} {}", half.attends ? "attention" : "ffn", place / 2 + 1);
+}
+
+Half ForwardOf(const TensorWorks& works, const BlockHalf& half, const std::string& name,
+               const std::function<Work(HalfStep)>& make) {
+  Half made;
+  for (const HalfStep step :
+       {HalfStep::kNorm, HalfStep::kWiden, HalfStep::kActivate, HalfStep::kNarrow})
+    made.before_sum.push_back(make(step));
+  made.sum = works.Sum(name + " sum", half.partial, half.sum);
+  made.after_sum = make(HalfStep::kResidual);
+  return made;
+}
 
 Schedule PlainForm(const std::vector<Half>& halves) {
   Schedule schedule;

@@ -1,13 +1,16 @@
-// BlockSchedule: the order of the steps of tensor-parallel transformer blocks, half a block after
-// the other.
+// BlockSchedule: the steps of tensor-parallel transformer blocks, half a block after the other, and
+// their order.
 //
 // The plain form runs everything on one lane. In the pattern, micro-batches take turns, and the sum
 // of one runs beside the computation of another (benchmarks/tp_block.cc draws it).
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
-#include "fixtures/schedule.h"
+#include "benchmarks/training.h"
+#include "kernels/block_half.h"
 
 namespace overlapbench {
 
@@ -20,6 +23,16 @@ struct Half {
   std::vector<Work> weight_gradients;  // of all micro-batches; nor do they need it
   Work after_sum;
 };
+
+// The halves of all `layers`, each of which reads the result of the one before it. `seed` gives
+// each its own.
+std::vector<BlockHalf> MakeHalves(const TensorWorks& works, const Settings& settings,
+                                  const std::function<std::uint32_t()>& seed);
+// "ffn 2": of half number `place`.
+std::string NameOf(const BlockHalf& half, std::size_t place);
+// A half's forward pass, of steps that `make` makes, without its mask.
+Half ForwardOf(const TensorWorks& works, const BlockHalf& half, const std::string& name,
+               const std::function<Work(HalfStep)>& make);
 
 Schedule PlainForm(const std::vector<Half>& halves);
 Schedule PatternForm(const std::vector<Half>& halves, long microbatches);

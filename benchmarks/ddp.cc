@@ -18,14 +18,10 @@
 #include <algorithm>
 
 #include "benchmarks/training.h"
-#include "comm/tensor_collective.h"
 #include "kernels/layer_stack.h"
-#include "kernels/linear.h"
 
 namespace overlapbench::families {
 namespace {
-
-constexpr std::uint32_t kSeed = 700;
 
 // How many layers each bucket holds.
 std::vector<long> BucketsOf(long layers, long layer_bytes, long first_bytes, long bucket_bytes) {
@@ -38,29 +34,22 @@ std::vector<long> BucketsOf(long layers, long layer_bytes, long first_bytes, lon
   return buckets;
 }
 
+// The tensors of a step, and the works on them.
 struct Step {
-  Step(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
-       const Settings& settings)
-      : machine(Planned(catalog.machine, settings)),
-        communicator(std::make_shared<LaneCommunicator>(transports, settings)),
-        gradients(MakeTensor(
-            communicator, LayerStack::ShapeOfGradients(machine.device, settings.Integer("layers"),
-                                                       settings.Integer("width")))),
+  Step(const TensorWorks& tensor_works, const Settings& settings)
+      : works(tensor_works),
+        gradients(works.Reached(works.Shape(settings.Integer("layers") * settings.Integer("width"),
+                                            settings.Integer("width")))),
         sums(gradients->Alias()),
-        stack(std::make_shared<LayerStack>(machine.device, settings.Integer("layers"),
+        stack(std::make_shared<LayerStack>(works.machine().device, settings.Integer("layers"),
                                            settings.Integer("width"), settings.Integer("tokens"),
                                            gradients)) {}
 
-  [[nodiscard]] Work Compute(const char* name, Pass pass, std::size_t bytes) const {
-    return WorkOf(
-        name, WorkClass::kCompute, {.own_bytes = bytes + ProductWorkspaceBytes(machine.device)},
-        [machine = machine, stack = stack, pass] { return MakePass(machine, stack, pass, kSeed); });
-  }
   [[nodiscard]] Work Update() const {
-    return std::make_shared<const WorkPlan>(WorkPlan{
-        "update", WorkClass::kCompute, {}, [machine = machine, stack = stack, sums = sums] {
-          return MakeUpdate(machine, stack, sums, kSeed);
-        }});
+    return WorkOf("update", WorkClass::kCompute, {{stack->weights, sums, stack->updated}},
+                  [machine = works.machine(), stack = stack, sums = sums, seed = works.seed()] {
+                    return MakeUpdate(machine, *stack, sums, seed);
+                  });
   }
   // Sums the gradients of `pieces` times `count` layers over the ranks, beginning at layer `first`.
   [[nodiscard]] Work Sum(const std::string& name, long first, long count, long pieces) const {
@@ -69,13 +58,10 @@ struct Step {
       const long row = (first + piece * count) * stack->width;
       calls.push_back({Operation::kAllReduce, gradients, sums, row, row, count * stack->width});
     }
-    return CollectiveOf(name, calls, {}, [machine = machine, communicator = communicator, calls] {
-      return MakeTensorCollective(machine, communicator, calls, kSeed);
-    });
+    return works.Move(name, calls);
   }
 
-  Machine machine;
-  SharedLaneCommunicator communicator;
+  const TensorWorks& works;
   SharedTensor gradients;
   SharedTensor sums;
   std::shared_ptr<LayerStack> stack;
@@ -83,9 +69,8 @@ struct Step {
 
 std::vector<Run> BucketRuns(const Step& step, const std::vector<long>& buckets) {
   const long layers = step.stack->layers;
-  const Work forward = step.Compute("forward", Pass::kForward, step.stack->bytes());
-  const Work backward = step.Compute("backward", Pass::kBackward, step.gradients->shape().bytes());
-
+  const Work forward = step.works.Multiply("forward", step.stack->Forward());
+  const Work backward = step.works.Multiply("backward", step.stack->Backward());
   const Work update = step.Update();
 
   Schedule sequential;
@@ -121,11 +106,6 @@ std::vector<Run> BucketRuns(const Step& step, const std::vector<long>& buckets) 
   return TrainingRuns(std::move(sequential), std::move(pattern));
 }
 
-long LayerBytes(const Catalog& catalog, const Settings& settings) {
-  const long width = settings.Integer("width");
-  return width * width * static_cast<long>(SizeOf(LayerElement(catalog.device)));
-}
-
 Remark ReportBuckets(const Measurement& measurement, Counters& counters) {
   constexpr double kPercent = 100;
   const double ranks = measurement.ranks();
@@ -138,30 +118,31 @@ Remark ReportBuckets(const Measurement& measurement, Counters& counters) {
   return remark;
 }
 
-Scenario Buckets(const Catalog& catalog, const std::string& transport,
-                 const std::shared_ptr<Transports>& transports) {
+TrainingForm Buckets(const Catalog& catalog) {
   const bool host = catalog.on_host();
-  Scenario scenario = TrainingScenario(
-      catalog, "Ddp/Buckets", "AllReduce", transport,
-      {IntegerAxis("layers", "equal linear layers", 1, 1024, host ? "8" : "24"), WidthAxis(catalog),
-       IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096"),
-       BytesAxis("bucket_bytes", "gradients that are summed together",
-                 host ? "64K,256K" : "25M,64M,256M"),
-       BytesAxis("first_bucket", "the same of the first bucket", "1M", "1M")});
-  scenario.excluded = [catalog](const Settings& settings) -> std::string {
-    if (settings.Integer("width") % 16 != 0) return "width must be a multiple of 16";
-    const Settings call =
-        settings.With("bytes", std::to_string(LayerBytes(catalog, settings))).With("place", "in");
-    return NoTransport(catalog.machine, {Operation::kAllReduce}, call);
+  std::vector<Axis> axes = LinearAxes(catalog, 1024, host ? "8" : "24");
+  AppendAxes(axes, {BytesAxis("bucket_bytes", "gradients that are summed together",
+                              host ? "64K,256K" : "25M,64M,256M"),
+                    BytesAxis("first_bucket", "the same of the first bucket", "1M", "1M")});
+  const auto excluded = [machine = catalog.machine](const Settings& settings) {
+    const std::string why = ExcludedWidth(settings);
+    return why.empty() ? ExcludedTransport(machine, {Operation::kAllReduce}, settings,
+                                           LayerCount(settings), "in")
+                       : why;
   };
-  scenario.runs = [catalog, transports](const Settings& settings) {
-    return BucketRuns(
-        Step(catalog, transports, settings),
-        BucketsOf(settings.Integer("layers"), LayerBytes(catalog, settings),
-                  settings.Integer("first_bucket"), settings.Integer("bucket_bytes")));
-  };
-  scenario.report = ReportBuckets;
-  return scenario;
+  const long element_bytes = static_cast<long>(SizeOf(LayerElement(catalog.device)));
+  return {.scenario = {.name = "Ddp/Buckets",
+                       .axes = std::move(axes),
+                       .excluded = excluded,
+                       .report = ReportBuckets},
+          .collective = "AllReduce",
+          .seed = 700,
+          .runs = [element_bytes](const TensorWorks& works, const Settings& settings) {
+            return BucketRuns(
+                Step(works, settings),
+                BucketsOf(settings.Integer("layers"), LayerCount(settings) * element_bytes,
+                          settings.Integer("first_bucket"), settings.Integer("bucket_bytes")));
+          }};
 }
 
 }  // namespace
@@ -175,9 +156,7 @@ Family DdpBuckets() {
           .counters = {{"step_overhead_pct", "%", kLower, Range::kSigned, "overhead",
                         "100 x (T / its computation alone - 1)"}},
           .scenarios = [](const Catalog& catalog) {
-            return OverTransports(catalog, {[&](const auto& transport, const auto& transports) {
-                                    return Buckets(catalog, transport, transports);
-                                  }});
+            return OverTransports(catalog, {Buckets(catalog)});
           }};
 }
 

@@ -12,46 +12,24 @@
 //
 // The plain form is the product, and then one all-reduce after another. The gradients lie in layer
 // order; the buffer starts with the last layer's. Copying takes one kernel each way.
-#include <algorithm>
 #include <functional>
 
 #include "benchmarks/training.h"
-#include "comm/tensor_collective.h"
-#include "kernels/linear.h"
 #include "kernels/reversed_rows.h"
 
 namespace overlapbench::families {
 namespace {
 
-constexpr std::uint32_t kSeed = 800;
-
 // The tensors and works of a row.
 struct Batch {
-  Batch(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
-        const Settings& settings)
-      : machine(Planned(catalog.machine, settings)),
-        communicator(std::make_shared<LaneCommunicator>(transports, settings)),
-        element(LayerElement(machine.device)),
+  Batch(const TensorWorks& tensor_works, const Settings& settings)
+      : works(tensor_works),
         tensors(settings.Integer("tensors")),
-        width(settings.Integer("width")),
-        tokens(settings.Integer("tokens")),
-        shape{.element = element,
-              .rows = tensors,
-              .columns = settings.Integer("bytes") / static_cast<long>(SizeOf(element))},
-        gradients(MakeTensor(communicator, shape)),
-        sums(MakeTensor(communicator, shape)) {}
+        shape(works.Shape(tensors, settings.Integer("bytes") /
+                                       static_cast<long>(SizeOf(works.Shape(1, 1).element)))),
+        gradients(works.Reached(shape)),
+        sums(works.Reached(shape)) {}
 
-  [[nodiscard]] Work Multiply() const {
-    const auto make = [&](long rows) {
-      return MakeTensor(machine.device, {.element = element, .rows = rows, .columns = width});
-    };
-    const LinearProblem problem{
-        .a = make(tokens), .w = make(width), .d = make(tokens), .seed = kSeed};
-    return WorkOf("multiply", WorkClass::kCompute,
-                  {.tensors = {problem.a, problem.w, problem.d},
-                   .own_bytes = ProductWorkspaceBytes(machine.device)},
-                  [machine = machine, problem] { return MakeLinear(machine, {problem}); });
-  }
   // Sums all rows in `calls` calls of equally many rows.
   [[nodiscard]] Work Sum(const char* name, const SharedTensor& from, const SharedTensor& to,
                          long calls, CallOrder order = CallOrder::kInTurn) const {
@@ -59,44 +37,45 @@ struct Batch {
     const long rows = tensors / calls;
     for (long call = 0; call < calls; ++call)
       all.push_back({Operation::kAllReduce, from, to, call * rows, call * rows, rows});
-    return CollectiveOf(name, all, {.tensors = {from, to}},
-                        [machine = machine, communicator = communicator, all, order] {
-                          return MakeTensorCollective(machine, communicator, all, kSeed, order);
-                        });
+    return works.Move(name, all, false, order);
   }
   [[nodiscard]] Work Copy(const char* name, const SharedTensor& from,
                           const SharedTensor& to) const {
-    return WorkOf(name, WorkClass::kMemory, {.tensors = {from, to}}, [machine = machine, from, to] {
-      return MakeReversedRows(machine, from, to, kSeed);
-    });
+    return WorkOf(name, WorkClass::kMemory, {.tensors = {from, to}},
+                  [machine = works.machine(), from, to, seed = works.seed()] {
+                    return MakeReversedRows(machine, from, to, seed);
+                  });
   }
 
-  Machine machine;
-  SharedLaneCommunicator communicator;
-  Element element;
+  const TensorWorks& works;
   long tensors;
-  long width;
-  long tokens;
   TensorShape shape;  // a row is one tensor
   SharedTensor gradients;
   SharedTensor sums;
 };
+
+Work Multiply(const TensorWorks& works, long tokens, long width) {
+  const auto make = [&](long rows) { return works.Own(works.Shape(rows, width)); };
+  return works.Multiply("multiply", {{.a = make(tokens), .w = make(width), .d = make(tokens)}});
+}
 
 void AddSingle(Schedule& schedule, std::size_t lane, const Work& sum, long tensors) {
   for (long i = 0; i < tensors; ++i) schedule.Add(lane, sum, {.part = {i, tensors}});
 }
 
 void AddCoalesced(Schedule& schedule, std::size_t lane, const Batch& batch) {
-  const SharedTensor packed = MakeTensor(batch.communicator, batch.shape);
-  const SharedTensor packed_sums = MakeTensor(batch.communicator, batch.shape);
+  const SharedTensor packed = batch.works.Reached(batch.shape);
+  const SharedTensor packed_sums = batch.works.Reached(batch.shape);
   const std::size_t in = schedule.Add(lane, batch.Copy("pack", batch.gradients, packed));
   const std::size_t summed =
       schedule.Add(lane, batch.Sum("sum packed", packed, packed_sums, 1), {.after = {in}});
   schedule.Add(lane, batch.Copy("unpack", packed_sums, batch.sums), {.after = {summed}});
 }
 
-std::vector<Run> BatchRuns(const Batch& batch, const std::string& how) {
-  const Work multiply = batch.Multiply();
+std::vector<Run> BatchRuns(const TensorWorks& works, const Settings& settings) {
+  const Batch batch(works, settings);
+  const std::string& how = settings.Text("batch");
+  const Work multiply = Multiply(works, settings.Integer("tokens"), settings.Integer("width"));
   const Work sum = batch.Sum("sum", batch.gradients, batch.sums, batch.tensors);
 
   Schedule sequential;
@@ -105,8 +84,7 @@ std::vector<Run> BatchRuns(const Batch& batch, const std::string& how) {
   AddSingle(sequential, lane, sum, batch.tensors);
 
   Schedule pattern;
-  const std::size_t comp = pattern.AddLane({.name = "comp"});
-  const std::size_t comm = pattern.AddLane({.name = "comm"});
+  const auto [comp, comm] = AddLanes(pattern, false);
   pattern.Add(comp, multiply);
   if (how == "single")
     AddSingle(pattern, comm, sum, batch.tensors);
@@ -131,11 +109,11 @@ Remark ReportBatch(const Measurement& measurement, Counters& counters) {
                         ranks == 2 ? Identity::kRequired : Identity::kReported);
 }
 
-std::string Excluded(const Catalog& catalog, const Settings& settings) {
+std::string Excluded(const Machine& machine, const Settings& settings) {
   constexpr long kWordBytes = 16;  // the unit of copying
   constexpr long kMostQueued = 10;
   const std::string& transport = settings.Text("transport");
-  if (settings.Integer("width") % 16 != 0) return "width must be a multiple of 16";
+  if (std::string why = ExcludedWidth(settings); !why.empty()) return why;
   if (settings.Integer("bytes") % kWordBytes != 0) return "bytes must be a multiple of 16";
   // NCCL 2.28.3 corrupts the results of symmetric kernels in groups.
   if (settings.Text("batch") == "grouped" && transport != "nccl" && transport != "mpi")
@@ -143,28 +121,30 @@ std::string Excluded(const Catalog& catalog, const Settings& settings) {
   // Each takes a hundred operations, and the driver queues only so many behind a closed gate.
   if (transport == "copy" && settings.Integer("tensors") > kMostQueued)
     return "transport:copy supports at most 10 tensors";
-  return NoTransport(catalog.machine, {Operation::kAllReduce}, settings.With("place", "out"));
+  return NoTransport(machine, {Operation::kAllReduce}, settings.With("place", "out"));
 }
 
-Scenario Batches(const Catalog& catalog, const std::string& transport,
-                 const std::shared_ptr<Transports>& transports) {
+TrainingForm Batches(const Catalog& catalog) {
   const bool host = catalog.on_host();
-  Scenario scenario = TrainingScenario(
-      catalog, "Ddp/Batch/AllReduce", "AllReduce", transport,
-      {IntegerAxis("tensors", "gradients that are summed", 2, 512, host ? "16" : "64"),
-       BytesAxis("bytes", "of each, a multiple of 16", host ? "4K,64K" : "16K,256K,1M"),
-       ChoiceAxis("batch", "one call each, all calls together, or one call for all of them",
-                  {"single", "grouped", "coalesced"}, "single,grouped,coalesced"),
-       IntegerAxis("width", "of the product beside them, a multiple of 16", 16, 1 << 16,
-                   host ? "128" : "4096"),
-       IntegerAxis("tokens", "rows of the product on one rank", 1, 1L << 24,
-                   host ? "256" : "8192")});
-  scenario.excluded = std::bind_front(Excluded, catalog);
-  scenario.runs = [catalog, transports](const Settings& settings) {
-    return BatchRuns(Batch(catalog, transports, settings), settings.Text("batch"));
-  };
-  scenario.report = ReportBatch;
-  return scenario;
+  return {
+      .scenario =
+          {.name = "Ddp/Batch/AllReduce",
+           .axes = {IntegerAxis("tensors", "gradients that are summed", 2, 512, host ? "16" : "64"),
+                    BytesAxis("bytes", "of each, a multiple of 16",
+                              host ? "4K,64K" : "16K,256K,1M"),
+                    ChoiceAxis("batch",
+                               "one call each, all calls together, or one call for all of them",
+                               {"single", "grouped", "coalesced"}, "single,grouped,coalesced"),
+                    IntegerAxis("width", "of the product beside them, a multiple of 16", 16,
+                                1 << 16, host ? "128" : "4096"),
+                    IntegerAxis("tokens", "rows of the product on one rank", 1, 1L << 24,
+                                host ? "256" : "8192")},
+           .excluded = std::bind_front(Excluded, catalog.machine),
+           .report = ReportBatch},
+      .collective = "AllReduce",
+      .seed = 800,
+      .runs = BatchRuns,
+      .on_gpus = {"nccl"}};
 }
 
 }  // namespace
@@ -180,10 +160,7 @@ Family DdpBatch() {
                    {"batch_speedup", "", kHigher, Range::kPositive, "batch speedup",
                     "the sums alone one by one / batch_ms"}},
       .scenarios = [](const Catalog& catalog) {
-        const auto transports = std::make_shared<Transports>(catalog.machine);
-        Scenario batches = Batches(catalog, catalog.on_host() ? "mpi" : "nccl", transports);
-        AddCommPriority(catalog, batches);
-        return std::vector{batches};
+        return OverTransports(catalog, {Batches(catalog)});
       }};
 }
 

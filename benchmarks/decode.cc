@@ -61,90 +61,47 @@ constexpr std::size_t kStepsOfP99 = 100;  // of a row: with fewer, the percentil
 
 // ---- Works
 
-// Makes the halves of all layers. Each reads the result of the one before it.
-class DecodeLayers {
- public:
-  DecodeLayers(const Machine& machine, const std::shared_ptr<Transports>& transports,
-               const Settings& settings)
-      : machine_(Planned(machine, settings)),
-        settings_(settings),
-        works_(machine_, std::make_shared<LaneCommunicator>(transports, settings), kSeed),
-        shape_(works_.Shape(settings.Integer("tokens"), ModelOf(settings).hidden)) {}
+Work Attend(const TensorWorks& works, const BlockHalf& half, const std::string& name,
+            long context) {
+  const TensorShape& results = half.activated->shape();
+  const CacheAttention attention{
+      .queries = half.widened,
+      .cache = works.Own(works.Shape(results.rows * context, 2 * results.columns)),
+      .results = half.activated,
+      .seed = half.seed + kCacheApart};
+  const Machine& machine = works.machine();
+  return WorkOf(
+      name + " attend", WorkClass::kCompute,
+      {{attention.cache, attention.results}, CacheAttentionBytes(machine.device, results, context)},
+      [machine, attention] { return MakeCacheAttention(machine, attention); }, true);
+}
 
-  std::vector<Half> Make() {
-    std::vector<Half> made;
-    TensorShape shared = shape_;
-    shared.is_shared = true;
-    SharedTensor x = works_.Own(shared);
-    for (long i = 0; i < 2 * settings_.Integer("layers"); ++i) {
-      const BlockHalf half = MakeBlockHalf(machine_.device, HalfShapeOf(i % 2 == 0), x,
-                                           works_.Reached(shape_), works_.Reached(shared),
-                                           kSeed + static_cast<std::uint32_t>(i) * kHalvesApart);
-      x = half.y;
-      made.push_back(
-          Works(half, fmt::format("{} {}", half.attends ? "attention" : "ffn", i / 2 + 1)));
-    }
-    return made;
+std::vector<Half> DecodeHalves(const TensorWorks& works, const Settings& settings) {
+  const auto next_seed = [seed = kSeed]() mutable {
+    return std::exchange(seed, seed + kHalvesApart);
+  };
+  const std::vector<BlockHalf> halves = MakeHalves(works, settings, next_seed);
+  std::vector<Half> made;
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    const BlockHalf& half = halves[i];
+    const std::string name = NameOf(half, i);
+    made.push_back(ForwardOf(works, half, name, [&](HalfStep one) {
+      if (half.attends && one == HalfStep::kActivate)
+        return Attend(works, half, name, settings.Integer("context"));
+      StepTensors tensors = TensorsOf(half, one);
+      if (one == HalfStep::kResidual) tensors.all.push_back(half.mask);  // which no step makes
+      return works.Step(
+          name + " " + ToString(one), tensors,
+          [machine = works.machine(), half, one] { return MakeHalfStep(machine, half, one); });
+    }));
   }
+  return made;
+}
 
- private:
-  [[nodiscard]] HalfShape HalfShapeOf(bool attends) const {
-    const Model model = ModelOf(settings_);
-    return {.attends = attends,
-            .tokens = shape_.rows,
-            .hidden = model.hidden,
-            .inner = (attends ? model.heads * kAttentionDim : model.ffn) / machine_.ranks.size()};
-  }
-  [[nodiscard]] Work StepOf(const BlockHalf& half, const std::string& name, HalfStep one) const {
-    if (half.attends && one == HalfStep::kActivate) return Attend(half, name);
-    auto [tensors, multiplies] = TensorsOf(half, one);
-    if (one == HalfStep::kResidual) tensors.push_back(half.mask);  // which no step makes
-    const std::size_t own_bytes = multiplies ? ProductWorkspaceBytes(machine_.device) : 0;
-    return WorkOf(
-        name + " " + ToString(one), WorkClass::kCompute, {tensors, own_bytes},
-        [machine = machine_, half, one] { return MakeHalfStep(machine, half, one); }, true);
-  }
-  [[nodiscard]] Work Attend(const BlockHalf& half, const std::string& name) const {
-    const long context = settings_.Integer("context");
-    const TensorShape& results = half.activated->shape();
-    const CacheAttention attention{
-        .queries = half.widened,
-        .cache = works_.Own(works_.Shape(results.rows * context, 2 * results.columns)),
-        .results = half.activated,
-        .seed = half.seed + kCacheApart};
-    return WorkOf(
-        name + " attend", WorkClass::kCompute,
-        {{attention.cache, attention.results},
-         CacheAttentionBytes(machine_.device, results, context)},
-        [machine = machine_, attention] { return MakeCacheAttention(machine, attention); }, true);
-  }
-  [[nodiscard]] Half Works(const BlockHalf& half, const std::string& name) const {
-    Half made;
-    for (const HalfStep one :
-         {HalfStep::kNorm, HalfStep::kWiden, HalfStep::kActivate, HalfStep::kNarrow})
-      made.before_sum.push_back(StepOf(half, name, one));
-    made.sum = works_.Move(name + " sum",
-                           {{.operation = Operation::kAllReduce,
-                             .send = half.partial,
-                             .receive = half.sum,
-                             .rows = shape_.rows,
-                             .of_held = true}},
-                           true);
-    made.after_sum = StepOf(half, name, HalfStep::kResidual);
-    return made;
-  }
-
-  Machine machine_;
-  Settings settings_;
-  TensorWorks works_;
-  TensorShape shape_;  // of the tokens
-};
-
-// The steps of all layers, in the order of a mixture of experts; both lanes may be the same.
+// The steps of all layers, in the order of a mixture of experts.
 Schedule ExpertLayers(const MoeStep& step, bool is_plain) {
   Schedule schedule;
-  const std::size_t comp = schedule.AddLane({.name = is_plain ? "lane" : "comp"});
-  const std::size_t comm = is_plain ? comp : schedule.AddLane({.name = "comm"});
+  const auto [comp, comm] = AddLanes(schedule, is_plain);
   std::vector<std::size_t> before;
   const auto add = [&](std::size_t lane, const Work& work) {
     before = {schedule.Add(lane, work, {.after = before})};
@@ -181,6 +138,19 @@ std::vector<Run> DecodeRuns(const Schedule& plain, const Schedule& own) {
     runs.push_back({.name = "plain", .schedule = plain, .as_graph = true, .is_verified = false});
   runs.push_back({.name = "graph", .schedule = own, .as_graph = true});
   return runs;
+}
+
+std::vector<Run> LayerRuns(const TensorWorks& works, const Settings& settings) {
+  const std::vector<Half> halves = DecodeHalves(works, settings);
+  const long batches = settings.Integer("batches");
+  const Schedule plain = PlainForm(halves);
+  return DecodeRuns(plain, batches == 1 ? plain : PatternForm(halves, batches));
+}
+
+std::vector<Run> ExpertRuns(const TensorWorks& works, const Settings& settings) {
+  const MoeStep step(works, settings, 1, "");
+  return DecodeRuns(ExpertLayers(step, true),
+                    ExpertLayers(step, settings.Text("beside") == "none"));
 }
 
 Remark ReportDecode(const Measurement& measurement, Counters& counters) {
@@ -226,10 +196,8 @@ std::string ExcludedLayers(const Machine& machine, const Settings& settings) {
   const long batches = settings.Integer("batches");
   if (std::string why = ExcludedModel(settings, machine.ranks.size()); !why.empty()) return why;
   if (tokens % batches != 0) return "tokens must be a multiple of batches";
-  const long bytes = tokens / batches * ModelOf(settings).hidden *
-                     static_cast<long>(SizeOf(LayerElement(machine.device)));
-  return NoTransport(machine, {Operation::kAllReduce},
-                     settings.With("bytes", std::to_string(bytes)).With("place", "out"));
+  return ExcludedTransport(machine, {Operation::kAllReduce}, settings,
+                           tokens / batches * ModelOf(settings).hidden, "out");
 }
 
 // What a form of the family measures by default.
@@ -238,10 +206,10 @@ struct Defaults {
   const char* layers;  // on GPUs
   const char* tokens;
   const char* batches;
+  std::vector<std::string> on_gpus;
 };
 
-Scenario Layers(const Catalog& catalog, const Defaults& defaults, const std::string& transport,
-                const std::shared_ptr<Transports>& transports) {
+TrainingForm Layers(const Catalog& catalog, const Defaults& defaults) {
   const bool host = catalog.on_host();
   std::vector<Axis> axes = ModelAxes(catalog, "llama8b", {"hidden", "ffn", "heads"});
   AppendAxes(axes,
@@ -251,77 +219,55 @@ Scenario Layers(const Catalog& catalog, const Defaults& defaults, const std::str
               IntegerAxis("context", "earlier tokens of a sequence, in the cache", 1, 1 << 20,
                           host ? "64" : "1024"),
               IntegerAxis("batches", "into which the batch is cut", 1, 16, defaults.batches)});
-  Scenario scenario =
-      TrainingScenario(catalog, defaults.name, "AllReduce", transport, std::move(axes));
-  const Machine& machine = catalog.machine;
-  scenario.excluded = std::bind_front(ExcludedLayers, machine);
-  scenario.runs = [machine, transports](const Settings& settings) {
-    const std::vector<Half> halves = DecodeLayers(machine, transports, settings).Make();
-    const long batches = settings.Integer("batches");
-    const Schedule plain = PlainForm(halves);
-    return DecodeRuns(plain, batches == 1 ? plain : PatternForm(halves, batches));
-  };
-  scenario.report = ReportDecode;
-  scenario.least_groups = kStepsOfP99;
-  return scenario;
+  return {.scenario = {.name = defaults.name,
+                       .axes = std::move(axes),
+                       .least_groups = kStepsOfP99,
+                       .excluded = std::bind_front(ExcludedLayers, catalog.machine),
+                       .report = ReportDecode},
+          .collective = "AllReduce",
+          .seed = kSeed,
+          .runs = LayerRuns,
+          .on_gpus = defaults.on_gpus};
 }
 
-Scenario Experts(const Catalog& catalog, const std::string& transport,
-                 const std::shared_ptr<Transports>& transports) {
+TrainingForm Experts(const Catalog& catalog) {
   const bool host = catalog.on_host();
-  Scenario scenario = TrainingScenario(
-      catalog, "Decode/Experts", "AllToAll", transport,
-      {IntegerAxis("layers", "equal layers", 1, 128, "1"),
-       IntegerAxis("hidden", "elements of a token, a multiple of 16", 16, 1 << 16,
-                   host ? "128" : "4096"),
-       IntegerAxis("tokens", "of one rank", 1, 4096, host ? "16" : "64"),
-       InUnitsOf(catalog.machine.ranks.size(),
-                 IntegerAxis("experts", "of all ranks together", 1, 4096, host ? "4" : "8")),
-       IntegerAxis("topk", "experts of a token", 1, 64, "2"),
-       IntegerAxis("skew", "percent of the tokens whose first expert is the popular one", 0, 100,
-                   "0", "0"),
-       ChoiceAxis("products", "of the experts: each a call, or all in one", {"each", "grouped"},
-                  "each", "each"),
-       ChoiceAxis("beside", "what runs beside the dispatch", {"none", "dispatch"},
-                  "none,dispatch")});
-  const Machine& machine = catalog.machine;
-  scenario.excluded = std::bind_front(ExcludedMoe, machine);
-  scenario.runs = [machine, transports](const Settings& settings) {
-    const Machine planned = Planned(machine, settings);
-    const TensorWorks works(planned, std::make_shared<LaneCommunicator>(transports, settings),
-                            kMoeSeed);
-    const MoeStep step(planned, works, settings, 1, "");
-    return DecodeRuns(ExpertLayers(step, true),
-                      ExpertLayers(step, settings.Text("beside") == "none"));
-  };
-  scenario.report = ReportDecode;
-  scenario.least_groups = kStepsOfP99;
-  return scenario;
+  return {.scenario = {.name = "Decode/Experts",
+                       .axes = {IntegerAxis("layers", "equal layers", 1, 128, "1"),
+                                IntegerAxis("hidden", "elements of a token, a multiple of 16", 16,
+                                            1 << 16, host ? "128" : "4096"),
+                                IntegerAxis("tokens", "of one rank", 1, 4096, host ? "16" : "64"),
+                                InUnitsOf(catalog.machine.ranks.size(),
+                                          IntegerAxis("experts", "of all ranks together", 1, 4096,
+                                                      host ? "4" : "8")),
+                                IntegerAxis("topk", "experts of a token", 1, 64, "2"),
+                                IntegerAxis(
+                                    "skew",
+                                    "percent of the tokens whose first expert is the popular one",
+                                    0, 100, "0", "0"),
+                                ChoiceAxis("products", "of the experts: each a call, or all in one",
+                                           {"each", "grouped"}, "each", "each"),
+                                ChoiceAxis("beside", "what runs beside the dispatch",
+                                           {"none", "dispatch"}, "none,dispatch")},
+                       .least_groups = kStepsOfP99,
+                       .excluded = std::bind_front(ExcludedMoe, catalog.machine),
+                       .report = ReportDecode},
+          .collective = "AllToAll",
+          .seed = 1300,
+          .runs = ExpertRuns,
+          .on_gpus = {"nccl", "copy", "sm_store"}};
 }
 
 std::vector<Scenario> Scenarios(const Catalog& catalog) {
-  static constexpr Defaults kLayer{"Decode/Layer", "1", "1,16,256", "1,2"};
-  static constexpr Defaults kStep{"Decode/Step", "4", "1,64", "1,2"};
-  // Those that are measured at one size only.
-  static constexpr Defaults kLayerOnce{"Decode/Layer", "1", "16", "1"};
-  const auto layers = [&](const Defaults& defaults) -> MakeOver {
-    return [&](const auto& transport, const auto& transports) {
-      return Layers(catalog, defaults, transport, transports);
-    };
-  };
-  const MakeOver experts = [&](const auto& transport, const auto& transports) {
-    return Experts(catalog, transport, transports);
-  };
-  std::vector<Scenario> all =
-      OverTransports(catalog, {layers(kLayer)}, {"nccl", "copy", "sm_store"});
-  const auto append = [&all](std::vector<Scenario> more) {
-    std::ranges::move(more, std::back_inserter(all));
-  };
-  if (!catalog.on_host())
-    append(OverTransports(catalog, {layers(kLayerOnce)}, {"nccl_sym", "sm_load", "sm_bulk"}));
-  append(OverTransports(catalog, {layers(kStep)}, {"nccl", "sm_store"}));
-  append(OverTransports(catalog, {experts}, {"nccl", "copy", "sm_store"}));
-  return all;
+  std::vector<Defaults> layers = {
+      {"Decode/Layer", "1", "1,16,256", "1,2", {"nccl", "copy", "sm_store"}},
+      {"Decode/Layer", "1", "16", "1", {"nccl_sym", "sm_load", "sm_bulk"}},
+      {"Decode/Step", "4", "1,64", "1,2", {"nccl", "sm_store"}}};
+  if (catalog.on_host()) layers.erase(layers.begin() + 1);  // the same rows once more
+  std::vector<TrainingForm> forms;
+  for (const Defaults& defaults : layers) forms.push_back(Layers(catalog, defaults));
+  forms.push_back(Experts(catalog));
+  return OverTransports(catalog, forms);
 }
 
 }  // namespace

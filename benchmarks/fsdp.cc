@@ -26,7 +26,6 @@
 namespace overlapbench::families {
 namespace {
 
-constexpr std::uint32_t kSeed = 900;
 // A sum by copy engine adds on SMs, which are free only when the products beside it end. With two
 // buffers the product after them would wait for it.
 constexpr long kGradientBuffers = 3;
@@ -48,8 +47,9 @@ std::vector<SharedTensor> InTurn(const std::vector<SharedTensor>& buffers, long 
   return uses;
 }
 
-ShardedStep MakeStep(const TensorWorks& works, int ranks, const Settings& settings) {
+ShardedStep MakeStep(const TensorWorks& works, const Settings& settings) {
   constexpr long kRowsApart = 16;  // from one layer's Xᵀ to the next's
+  const int ranks = works.machine().ranks.size();
   const long layers = settings.Integer("layers");
   const long width = settings.Integer("width");
   const long tokens = settings.Integer("tokens");
@@ -92,20 +92,20 @@ ShardedStep MakeStep(const TensorWorks& works, int ranks, const Settings& settin
           works.Multiply("backward", backward, true), works.Move("scatter", scatters, true)};
 }
 
-// Adds the steps on two lanes that wait for each other; both may be the same lane.
-void AddSteps(Schedule& schedule, std::size_t comp, std::size_t comm, const ShardedStep& step,
-              long prefetch) {
+Schedule ScheduleOf(const ShardedStep& step, long prefetch, bool is_plain) {
+  Schedule schedule;
+  const auto [comp, comm] = AddLanes(schedule, is_plain);
   const long layers = step.layers;
   std::vector<std::size_t> gathered;
   std::vector<std::size_t> used;
   std::vector<std::size_t> summed;
-  const auto gather = [&] {
+  const auto gather = [&, comm = comm] {
     const long use = std::ssize(gathered);
     StepOptions options{.part = {use, 2 * layers}};
     if (use > prefetch) options.after = {used[use - prefetch - 1]};  // whose memory it takes
     gathered.push_back(schedule.Add(comm, step.gather, options));
   };
-  const auto sum = [&] {
+  const auto sum = [&, comm = comm] {
     const long layer = std::ssize(summed);
     summed.push_back(schedule.Add(comm, step.scatter,
                                   {.part = {layer, layers}, .after = {used[layers + layer]}}));
@@ -119,64 +119,48 @@ void AddSteps(Schedule& schedule, std::size_t comp, std::size_t comm, const Shar
     used.push_back(schedule.Add(comp, use < layers ? step.forward : step.backward, options));
   }
   sum();
+  return schedule;
 }
 
-std::vector<Run> ShardedRuns(const ShardedStep& step, long prefetch) {
-  Schedule sequential;
-  const std::size_t lane = sequential.AddLane({.name = "lane"});
-  AddSteps(sequential, lane, lane, step, 0);
-  Schedule pattern;
-  const std::size_t comp = pattern.AddLane({.name = "comp"});
-  const std::size_t comm = pattern.AddLane({.name = "comm"});
-  AddSteps(pattern, comp, comm, step, prefetch);
-  return TrainingRuns(std::move(sequential), std::move(pattern));
+std::vector<Run> ShardedRuns(const TensorWorks& works, const Settings& settings) {
+  const ShardedStep step = MakeStep(works, settings);
+  return TrainingRuns(ScheduleOf(step, 0, true),
+                      ScheduleOf(step, settings.Integer("prefetch"), false));
 }
 
-long LayerBytes(const Catalog& catalog, const Settings& settings) {
+std::string Excluded(const Machine& machine, const Settings& settings) {
   const long width = settings.Integer("width");
-  return width * width * static_cast<long>(SizeOf(LayerElement(catalog.device)));
-}
-
-std::string Excluded(const Catalog& catalog, const Settings& settings) {
-  const long width = settings.Integer("width");
-  const long ranks = catalog.machine.ranks.size();
-  if (width % 16 != 0) return "width must be a multiple of 16";
-  if (width % ranks != 0)
-    return fmt::format("width:{} must be a multiple of the {} ranks", width, ranks);
+  if (std::string why = ExcludedWidth(settings); !why.empty()) return why;
+  if (width % machine.ranks.size() != 0)
+    return fmt::format("width:{} must be a multiple of the {} ranks", width, machine.ranks.size());
   if (settings.Integer("prefetch") >= settings.Integer("layers"))
     return "prefetch must be less than layers";
-  const Settings call =
-      settings.With("bytes", std::to_string(LayerBytes(catalog, settings))).With("place", "out");
-  return NoTransport(catalog.machine, {Operation::kAllGather, Operation::kReduceScatter}, call);
+  return ExcludedTransport(machine, {Operation::kAllGather, Operation::kReduceScatter}, settings,
+                           LayerCount(settings), "out");
 }
 
-Remark ReportSharded(const Catalog& catalog, const Measurement& measurement, Counters& counters) {
+Remark ReportSharded(const Measurement& measurement, Counters& counters) {
   const Settings& settings = measurement.settings();
   const int ranks = measurement.ranks();
   const long whole_layers = settings.Integer("prefetch") + 1 + kGradientBuffers;
-  counters["unsharded_bytes"] = static_cast<double>(whole_layers * LayerBytes(catalog, settings));
+  counters["unsharded_bytes"] = static_cast<double>(whole_layers * LayerCount(settings)) *
+                                static_cast<double>(SizeOf(LayerElement(measurement.device())));
   return ReportTraining(measurement, counters,
                         static_cast<double>(ranks * settings.Integer("tokens")),
                         ranks == 2 ? Identity::kRequired : Identity::kReported);
 }
 
-Scenario PrefetchScenario(const Catalog& catalog, const std::string& transport,
-                          const std::shared_ptr<Transports>& transports) {
-  const bool host = catalog.on_host();
-  Scenario scenario = TrainingScenario(
-      catalog, "Fsdp/Prefetch", "AllGather", transport,
-      {IntegerAxis("layers", "equal linear layers", 1, 1024, host ? "8" : "24"), WidthAxis(catalog),
-       IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096"),
-       IntegerAxis("prefetch", "layers that are gathered ahead of their use", 0, 64, "0,1,2")});
-  scenario.excluded = std::bind_front(Excluded, catalog);
-  scenario.runs = [catalog, transports](const Settings& settings) {
-    const TensorWorks works(Planned(catalog.machine, settings),
-                            std::make_shared<LaneCommunicator>(transports, settings), kSeed);
-    return ShardedRuns(MakeStep(works, catalog.machine.ranks.size(), settings),
-                       settings.Integer("prefetch"));
-  };
-  scenario.report = std::bind_front(ReportSharded, catalog);
-  return scenario;
+TrainingForm Prefetched(const Catalog& catalog) {
+  std::vector<Axis> axes = LinearAxes(catalog, 1024, catalog.on_host() ? "8" : "24");
+  axes.push_back(
+      IntegerAxis("prefetch", "layers that are gathered ahead of their use", 0, 64, "0,1,2"));
+  return {.scenario = {.name = "Fsdp/Prefetch",
+                       .axes = std::move(axes),
+                       .excluded = std::bind_front(Excluded, catalog.machine),
+                       .report = ReportSharded},
+          .collective = "AllGather",
+          .seed = 900,
+          .runs = ShardedRuns};
 }
 
 }  // namespace
@@ -190,9 +174,7 @@ Family FsdpPrefetch() {
           .counters = {{"unsharded_bytes", "B", kLower, Range::kNotNegative, "unsharded",
                         "memory for whole layers: gathered weights, and gradients in flight"}},
           .scenarios = [](const Catalog& catalog) {
-            return OverTransports(catalog, {[&](const auto& transport, const auto& transports) {
-                                    return PrefetchScenario(catalog, transport, transports);
-                                  }});
+            return OverTransports(catalog, {Prefetched(catalog)});
           }};
 }
 

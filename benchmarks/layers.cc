@@ -23,43 +23,32 @@
 #include <functional>
 
 #include "benchmarks/training.h"
-#include "comm/tensor_collective.h"
-#include "kernels/linear.h"
 #include "kernels/linked_layers.h"
 
 namespace overlapbench::families {
 namespace {
 
-constexpr std::uint32_t kSeed = 900;
-
 // The tensors and works from which this family's scenarios are made.
 struct Step {
   // `buffers`: the number that outputs take turns in.
-  Step(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
-       const Settings& settings, long free_tokens, long buffers)
-      : machine(Planned(catalog.machine, settings)),
-        communicator(std::make_shared<LaneCommunicator>(transports, settings)),
-        layers(settings.Integer("layers")) {
+  Step(const TensorWorks& tensor_works, const Settings& settings, long free_tokens, long buffers)
+      : works(tensor_works), layers(settings.Integer("layers")) {
     const long tokens = settings.Integer("tokens");
-    TensorShape shape{.element = LayerElement(machine.device),
-                      .rows = layers * tokens,
-                      .columns = settings.Integer("width")};
-    const SharedTensor sums = MakeTensor(communicator, shape);
+    TensorShape shape = works.Shape(layers * tokens, settings.Integer("width"));
+    const SharedTensor sums = works.Reached(shape);
     shape.kept_rows = buffers * tokens;
-    stack = std::make_shared<LinkedLayers>(machine.device, layers, free_tokens,
-                                           MakeTensor(communicator, shape), sums);
+    stack = std::make_shared<LinkedLayers>(works.machine().device, layers, free_tokens,
+                                           works.Reached(shape), sums);
   }
 
   [[nodiscard]] Work Compute(const char* name, LayerRows rows) const {
-    // What both kinds of rows share is counted once: with the tied rows, or with the free ones if
-    // there are no others.
-    const bool counts = rows == LayerRows::kTied || stack->free_tokens == stack->tokens;
-    return WorkOf(
-        name, WorkClass::kCompute,
-        {.own_bytes = (counts ? stack->bytes() : 0) + ProductWorkspaceBytes(machine.device)},
-        [machine = machine, stack = stack, rows] {
-          return MakeLinkedLayers(machine, stack, rows, kSeed);
-        });
+    const Machine& machine = works.machine();
+    return WorkOf(name, WorkClass::kCompute,
+                  {.tensors = {stack->inputs, stack->weights, stack->outputs},
+                   .own_bytes = ProductWorkspaceBytes(machine.device)},
+                  [machine, stack = stack, rows, seed = works.seed()] {
+                    return MakeLinkedLayers(machine, stack, rows, seed);
+                  });
   }
   [[nodiscard]] Work Sum() const {
     std::vector<TensorCall> calls;
@@ -68,27 +57,13 @@ struct Step {
       calls.push_back(
           {Operation::kAllReduce, stack->outputs, stack->sums, row, row, stack->tokens});
     }
-    return CollectiveOf("sum", calls, {.tensors = {stack->outputs, stack->sums}},
-                        [machine = machine, communicator = communicator, calls] {
-                          return MakeTensorCollective(machine, communicator, calls, kSeed);
-                        });
+    return works.Move("sum", calls);
   }
 
-  Machine machine;
-  SharedLaneCommunicator communicator;
+  const TensorWorks& works;
   long layers;
   std::shared_ptr<LinkedLayers> stack;
 };
-
-struct Lanes {
-  std::size_t comp;
-  std::size_t comm;
-};
-// One lane for both, or one each.
-Lanes AddLanes(Schedule& schedule, bool one_lane) {
-  const std::size_t comp = schedule.AddLane({.name = one_lane ? "lane" : "comp"});
-  return {comp, one_lane ? comp : schedule.AddLane({.name = "comm"})};
-}
 
 // ---- CrossLayer
 
@@ -97,13 +72,14 @@ long FreeTokens(const Settings& settings) {
   return settings.Integer("tokens") * settings.Integer("independent") / kPercent;
 }
 
-std::vector<Run> CrossLayerRuns(const Step& step) {
+std::vector<Run> CrossLayerRuns(const TensorWorks& works, const Settings& settings) {
+  const Step step(works, settings, FreeTokens(settings), settings.Integer("layers"));
   const Work free = step.Compute("free", LayerRows::kFree);
   const Work tied = step.Compute("tied", LayerRows::kTied);
   const Work sum = step.Sum();
-  const auto schedule_on = [&](bool one_lane) {
+  const auto schedule_on = [&](bool is_plain) {
     Schedule schedule;
-    const auto [comp, comm] = AddLanes(schedule, one_lane);
+    const auto [comp, comm] = AddLanes(schedule, is_plain);
     std::vector<std::size_t> summed;  // of the layer before
     for (long layer = 0; layer < step.layers; ++layer) {
       const Part part{layer, step.layers};
@@ -119,16 +95,15 @@ std::vector<Run> CrossLayerRuns(const Step& step) {
 
 // ---- DoubleBuffer
 
-long Buffers(const Settings& settings) {
-  return std::min(settings.Integer("buffers"), settings.Integer("layers"));
-}
-
-std::vector<Run> DoubleBufferRuns(const Step& step, long buffers, bool by_host) {
+std::vector<Run> DoubleBufferRuns(const TensorWorks& works, const Settings& settings) {
+  const long buffers = std::min(settings.Integer("buffers"), settings.Integer("layers"));
+  const bool by_host = settings.Text("tie") == "host";
+  const Step step(works, settings, settings.Integer("tokens"), buffers);
   const Work compute = step.Compute("compute", LayerRows::kFree);
   const Work sum = step.Sum();
-  const auto schedule_on = [&](bool one_lane, bool host_waits) {
+  const auto schedule_on = [&](bool is_plain, bool host_waits) {
     Schedule schedule;
-    const auto [comp, comm] = AddLanes(schedule, one_lane);
+    const auto [comp, comm] = AddLanes(schedule, is_plain);
     std::vector<std::size_t> summed;
     for (long layer = 0; layer < step.layers; ++layer) {
       const auto options = [&](std::vector<std::size_t> awaited) {
@@ -162,54 +137,38 @@ Remark ReportLayers(const Measurement& measurement, Counters& counters) {
 
 std::string Excluded(const Machine& machine, const Settings& settings) {
   const long tokens = settings.Integer("tokens");
-  const long width = settings.Integer("width");
-  if (width % 16 != 0) return "width must be a multiple of 16";
+  if (std::string why = ExcludedWidth(settings); !why.empty()) return why;
   if (settings.Has("independent") && tokens * settings.Integer("independent") % 100 != 0)
     return "tokens x independent must be a multiple of 100";
-  const long bytes = tokens * width * static_cast<long>(SizeOf(LayerElement(machine.device)));
-  return NoTransport(machine, {Operation::kAllReduce},
-                     settings.With("bytes", std::to_string(bytes)).With("place", "out"));
+  return ExcludedTransport(machine, {Operation::kAllReduce}, settings,
+                           tokens * settings.Integer("width"), "out");
 }
 
-struct Form {
-  const char* name;
-  std::vector<Axis> axes;
-  std::vector<Run> (*runs)(const Catalog&, const std::shared_ptr<Transports>&, const Settings&);
-};
-
-std::vector<Form> Forms() {
-  return {{"Layers/CrossLayer",
-           {IntegerAxis("independent", "percent of the tokens that do not wait for a sum", 0, 99,
-                        "0,25,50,75")},
-           [](const Catalog& catalog, const std::shared_ptr<Transports>& transports,
-              const Settings& settings) {
-             return CrossLayerRuns(Step(catalog, transports, settings, FreeTokens(settings),
-                                        settings.Integer("layers")));
-           }},
-          {"Layers/DoubleBuffer",
-           {IntegerAxis("buffers", "that the layers' outputs alternate between", 1, 64, "1,2,3"),
-            ChoiceAxis("tie", "what orders the two streams: events, or the host that waits",
-                       {"events", "host"}, "events,host", "events")},
-           [](const Catalog& catalog, const std::shared_ptr<Transports>& transports,
-              const Settings& settings) {
-             return DoubleBufferRuns(
-                 Step(catalog, transports, settings, settings.Integer("tokens"), Buffers(settings)),
-                 Buffers(settings), settings.Text("tie") == "host");
-           }}};
+TrainingForm FormOf(const Catalog& catalog, const char* name, const std::vector<Axis>& own_axes,
+                    std::vector<Run> (*runs)(const TensorWorks&, const Settings&)) {
+  std::vector<Axis> axes = LinearAxes(catalog, 64, "8");
+  AppendAxes(axes, own_axes);
+  return {.scenario = {.name = name,
+                       .axes = std::move(axes),
+                       .excluded = std::bind_front(Excluded, catalog.machine),
+                       .report = ReportLayers},
+          .collective = "AllReduce",
+          .seed = 900,
+          .runs = runs};
 }
 
-Scenario FormScenario(const Catalog& catalog, const Form& form, const std::string& transport,
-                      const std::shared_ptr<Transports>& transports) {
-  const bool host = catalog.on_host();
-  std::vector<Axis> axes = {
-      IntegerAxis("layers", "equal linear layers", 1, 64, "8"), WidthAxis(catalog),
-      IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096")};
-  AppendAxes(axes, form.axes);
-  Scenario scenario = TrainingScenario(catalog, form.name, "AllReduce", transport, std::move(axes));
-  scenario.excluded = std::bind_front(Excluded, catalog.machine);
-  scenario.runs = std::bind_front(form.runs, catalog, transports);
-  scenario.report = ReportLayers;
-  return scenario;
+std::vector<Scenario> Scenarios(const Catalog& catalog) {
+  return OverTransports(
+      catalog,
+      {FormOf(catalog, "Layers/CrossLayer",
+              {IntegerAxis("independent", "percent of the tokens that do not wait for a sum", 0, 99,
+                           "0,25,50,75")},
+              CrossLayerRuns),
+       FormOf(catalog, "Layers/DoubleBuffer",
+              {IntegerAxis("buffers", "that the layers' outputs alternate between", 1, 64, "1,2,3"),
+               ChoiceAxis("tie", "what orders the two streams: events, or the host that waits",
+                          {"events", "host"}, "events,host", "events")},
+              DoubleBufferRuns)});
 }
 
 }  // namespace
@@ -219,14 +178,7 @@ Family Layers() {
           .about = "Layers whose sums run beside what the next layer can already compute.",
           .lead = {"time", "speedup", "pct_of_bound", "exposed_comm_ms", "interference_ms",
                    "sync_cost_ms"},
-          .scenarios = [](const Catalog& catalog) {
-            std::vector<MakeOver> forms;
-            for (const Form& form : Forms())
-              forms.emplace_back([&, form](const auto& transport, const auto& transports) {
-                return FormScenario(catalog, form, transport, transports);
-              });
-            return OverTransports(catalog, forms);
-          }};
+          .scenarios = Scenarios};
 }
 
 }  // namespace overlapbench::families

@@ -15,7 +15,6 @@
 // each other. On the host backend, layers use float32, and converting is copying.
 #include "benchmarks/training.h"
 #include "kernels/layer_stack.h"
-#include "kernels/linear.h"
 #include "kernels/master_weights.h"
 
 namespace overlapbench::families {
@@ -33,22 +32,14 @@ struct Works {
 Works WorksOf(const Machine& machine, const Settings& settings) {
   const long layers = settings.Integer("layers");
   const long width = settings.Integer("width");
-  const SharedTensor gradients =
-      MakeTensor(machine.device, LayerStack::ShapeOfGradients(machine.device, layers, width));
-  const auto stack = std::make_shared<LayerStack>(machine.device, layers, width,
-                                                  settings.Integer("tokens"), gradients);
-  const auto master =
-      std::make_shared<MasterWeights>(machine.device, layers, gradients, stack->updated);
-  const auto pass = [&](const char* name, Pass which, std::size_t bytes) {
-    return WorkOf(name, WorkClass::kCompute,
-                  {.own_bytes = bytes + ProductWorkspaceBytes(machine.device)},
-                  [=] { return MakePass(machine, stack, which, kSeed); });
-  };
-  return {pass("forward", Pass::kForward, stack->bytes()),
-          pass("backward", Pass::kBackward, gradients->shape().bytes()),
-          WorkOf("update", WorkClass::kMemory, {.own_bytes = master->bytes()},
+  const TensorWorks works(machine, nullptr, kSeed);
+  const SharedTensor gradients = works.Own(works.Shape(layers * width, width));
+  const LayerStack stack(machine.device, layers, width, settings.Integer("tokens"), gradients);
+  const MasterWeights master(machine.device, gradients, stack.updated);
+  return {works.Multiply("forward", stack.Forward()), works.Multiply("backward", stack.Backward()),
+          WorkOf("update", WorkClass::kMemory, {{gradients, master.master, master.updated}},
                  [=] { return MakeMasterUpdate(machine, master, kSeed); }),
-          WorkOf("convert", WorkClass::kMemory, {},
+          WorkOf("convert", WorkClass::kMemory, {{master.updated, master.weights}},
                  [=] { return MakeConversion(machine, master, kSeed); })};
 }
 
@@ -91,9 +82,7 @@ Scenario Steps(const Catalog& catalog) {
       ChoiceAxis("conversion", "to 16 bits: beside the backward pass, or behind it",
                  {"hidden", "exposed"}, "hidden,exposed")};
   scenario.missing = catalog.workloads.Find(host ? "Gemm" : "CublasGemm").missing;
-  scenario.excluded = [](const Settings& settings) {
-    return settings.Integer("width") % 16 == 0 ? "" : "width must be a multiple of 16";
-  };
+  scenario.excluded = ExcludedWidth;
   scenario.runs = [machine = catalog.machine](const Settings& settings) {
     const Works works = WorksOf(machine, settings);
     return TrainingRuns(PlainForm(works), Pattern(works, settings.Integer("layers"),

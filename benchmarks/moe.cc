@@ -27,8 +27,9 @@
 namespace overlapbench::families {
 namespace {
 
-// Adds the steps on two lanes that wait for each other; both may be the same lane.
-void AddSteps(Schedule& schedule, std::size_t comp, std::size_t comm, const MoeStep& step) {
+Schedule ScheduleOf(const MoeStep& step, bool is_plain) {
+  Schedule schedule;
+  const auto [comp, comm] = AddLanes(schedule, is_plain);
   std::vector<std::size_t> at(step.microbatches);  // the last step of each micro-batch
   const auto add = [&](std::size_t lane, const Work& work, long microbatch, bool waits = true) {
     StepOptions options{.part = {microbatch, step.microbatches}};
@@ -48,17 +49,13 @@ void AddSteps(Schedule& schedule, std::size_t comp, std::size_t comm, const MoeS
     }
   }
   for (long i = 0; i < step.microbatches; ++i) add(comp, step.sum, i);
+  return schedule;
 }
 
-std::vector<Run> MoeRuns(const MoeStep& plain, const MoeStep& step) {
-  Schedule sequential;
-  const std::size_t lane = sequential.AddLane({.name = "lane"});
-  AddSteps(sequential, lane, lane, plain);
-  Schedule pattern;
-  const std::size_t comp = pattern.AddLane({.name = "comp"});
-  const std::size_t comm = pattern.AddLane({.name = "comm"});
-  AddSteps(pattern, comp, comm, step);
-  return TrainingRuns(std::move(sequential), std::move(pattern));
+std::vector<Run> MoeRuns(const TensorWorks& works, const Settings& settings) {
+  return TrainingRuns(
+      ScheduleOf(MoeStep(works, settings, 1, " whole"), true),
+      ScheduleOf(MoeStep(works, settings, settings.Integer("microbatches"), ""), false));
 }
 
 std::string Excluded(const Machine& machine, const Settings& settings) {
@@ -92,34 +89,32 @@ Remark ReportMoe(const Machine& machine, const Measurement& measurement, Counter
   return remark;
 }
 
-Scenario DispatchCombine(const Catalog& catalog, const std::string& transport,
-                         const std::shared_ptr<Transports>& transports) {
+TrainingForm DispatchCombine(const Catalog& catalog) {
   const bool host = catalog.on_host();
-  Scenario scenario = TrainingScenario(
-      catalog, "Moe/DispatchCombine", "AllToAll", transport,
-      {IntegerAxis("layers", "equal layers", 1, 256, host ? "2" : "4"),
-       IntegerAxis("hidden", "elements of a token, a multiple of 16", 16, 1 << 16,
-                   host ? "128" : "4096"),
-       IntegerAxis("tokens", "tokens of one rank", 1, 1L << 22, host ? "128" : "16384"),
-       InUnitsOf(catalog.machine.ranks.size(),
-                 IntegerAxis("experts", "of all ranks together", 1, 4096, host ? "4" : "8")),
-       IntegerAxis("topk", "experts of a token", 1, 64, "2"),
-       IntegerAxis("skew", "percent of the tokens whose first expert is the popular one", 0, 100,
-                   "0,50"),
-       IntegerAxis("microbatches", "into which the tokens are cut", 1, 32, "1,2"),
-       ChoiceAxis("products", "of the experts: each a call, or all in one, as production runs them",
-                  {"each", "grouped"}, "each", "each")});
   const Machine& machine = catalog.machine;
-  scenario.excluded = std::bind_front(Excluded, machine);
-  scenario.runs = [machine, transports](const Settings& settings) {
-    const Machine planned = Planned(machine, settings);
-    const TensorWorks works(planned, std::make_shared<LaneCommunicator>(transports, settings),
-                            kMoeSeed);
-    return MoeRuns(MoeStep(planned, works, settings, 1, " whole"),
-                   MoeStep(planned, works, settings, settings.Integer("microbatches"), ""));
-  };
-  scenario.report = std::bind_front(ReportMoe, machine);
-  return scenario;
+  return {
+      .scenario =
+          {.name = "Moe/DispatchCombine",
+           .axes =
+               {IntegerAxis("layers", "equal layers", 1, 256, host ? "2" : "4"),
+                IntegerAxis("hidden", "elements of a token, a multiple of 16", 16, 1 << 16,
+                            host ? "128" : "4096"),
+                IntegerAxis("tokens", "tokens of one rank", 1, 1L << 22, host ? "128" : "16384"),
+                InUnitsOf(
+                    catalog.machine.ranks.size(),
+                    IntegerAxis("experts", "of all ranks together", 1, 4096, host ? "4" : "8")),
+                IntegerAxis("topk", "experts of a token", 1, 64, "2"),
+                IntegerAxis("skew", "percent of the tokens whose first expert is the popular one",
+                            0, 100, "0,50"),
+                IntegerAxis("microbatches", "into which the tokens are cut", 1, 32, "1,2"),
+                ChoiceAxis("products",
+                           "of the experts: each a call, or all in one, as production runs them",
+                           {"each", "grouped"}, "each", "each")},
+           .excluded = std::bind_front(Excluded, machine),
+           .report = std::bind_front(ReportMoe, machine)},
+      .collective = "AllToAll",
+      .seed = 1300,
+      .runs = MoeRuns};
 }
 
 }  // namespace
@@ -138,9 +133,7 @@ Family MoeDispatchCombine() {
                    {"padding_pct", "%", kNeither, Range::kNotNegative, "padding",
                     "share of the dispatched rows that hold no token"}},
       .scenarios = [](const Catalog& catalog) {
-        return OverTransports(catalog, {[&](const auto& transport, const auto& transports) {
-                                return DispatchCombine(catalog, transport, transports);
-                              }});
+        return OverTransports(catalog, {DispatchCombine(catalog)});
       }};
 }
 

@@ -24,11 +24,9 @@ std::string ExcludedMoe(const Machine& machine, const Settings& settings) {
     return fmt::format("tokens x topk x ranks must be at most {}", kMostCopies);
   // Of the smallest blocks: all others are multiples of them. Making the routing would take host
   // memory and time.
-  const long bytes = ranks * kRoutedRows * settings.Integer("hidden") *
-                     static_cast<long>(SizeOf(LayerElement(machine.device)));
-  return NoTransport(machine, {Operation::kAllToAll},
-                     settings.With("bytes", std::to_string(bytes)).With("place", "out"),
-                     kExpertsOwnStays);
+  return ExcludedTransport(machine, {Operation::kAllToAll}, settings,
+                           ranks * kRoutedRows * settings.Integer("hidden"), "out",
+                           kExpertsOwnStays);
 }
 
 RoutingShape MoeRouting(const Machine& machine, const Settings& settings, long microbatches) {
@@ -40,9 +38,10 @@ RoutingShape MoeRouting(const Machine& machine, const Settings& settings, long m
           .skew = settings.Integer("skew")};
 }
 
-MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Settings& settings,
-                 long microbatches, const std::string& suffix)
+MoeStep::MoeStep(const TensorWorks& works, const Settings& settings, long microbatches,
+                 const std::string& suffix)
     : layers(settings.Integer("layers")), microbatches(microbatches) {
+  const Machine& machine = works.machine();
   const auto routing = std::make_shared<const Routing>(MoeRouting(machine, settings, microbatches));
   const long hidden = settings.Integer("hidden");
   const TensorShape tokens = works.Shape(routing->shape().tokens, hidden);
@@ -61,7 +60,8 @@ MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Setting
   const auto compute = [&](const char* name, auto make, std::size_t bytes, bool is_result) {
     return WorkOf(
         name + suffix, WorkClass::kCompute, {.own_bytes = bytes},
-        [machine, layer, make] { return make(machine, layer, kMoeSeed); }, is_result);
+        [machine, layer, make, seed = works.seed()] { return make(machine, layer, seed); },
+        is_result);
   };
   // One call per micro-batch.
   const auto move = [&](const char* name, const SharedTensor& from, const SharedTensor& to) {

@@ -1,15 +1,12 @@
 // MoeStep: the works of a layer of a mixture of experts, whose order a family chooses.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "benchmarks/training.h"
 #include "kernels/experts.h"
 
 namespace overlapbench {
-
-inline constexpr std::uint32_t kMoeSeed = 1300;
 
 // The axes tokens, experts, topk and skew.
 RoutingShape MoeRouting(const Machine& machine, const Settings& settings, long microbatches);
@@ -20,8 +17,8 @@ std::string ExcludedMoe(const Machine& machine, const Settings& settings);
 // Of the axes layers, hidden and products too, in `microbatches` micro-batches; `suffix`
 // distinguishes those of two steps.
 struct MoeStep {
-  MoeStep(const Machine& machine, const TensorWorks& works, const Settings& settings,
-          long microbatches, const std::string& suffix);
+  MoeStep(const TensorWorks& works, const Settings& settings, long microbatches,
+          const std::string& suffix);
 
   long layers;
   long microbatches;

@@ -46,7 +46,6 @@
 namespace overlapbench::families {
 namespace {
 
-constexpr std::uint32_t kSeed = 400;
 constexpr long kMostChunks = 1 << 16;  // chunks:auto tries up to 8 for each rank
 constexpr long kLeastRows = 192;       // of a chunk that chunks:auto tries on a GPU
 constexpr const char* kSums = "sums";
@@ -55,11 +54,9 @@ constexpr const char* kDirect = "direct";
 
 // The sizes and works from which this family's scenarios are made.
 struct Layer : TensorWorks {
-  Layer(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
-        const Settings& settings)
-      : TensorWorks(Planned(catalog.machine, settings),
-                    std::make_shared<LaneCommunicator>(transports, settings), kSeed),
-        ranks(catalog.machine.ranks.size()),
+  Layer(const TensorWorks& works, const Settings& settings)
+      : TensorWorks(works),
+        ranks(works.machine().ranks.size()),
         tokens(settings.Integer("tokens")),
         chunks(settings.Integer("chunks")),
         block(tokens / ranks),
@@ -296,10 +293,8 @@ std::string Excluded(const Machine& machine, const Form& form, const Settings& s
     return "sums go by a ring or directly in chunks with reduce:scatter only";
   if (std::string why = ExcludedModel(settings, machine.ranks.size()); !why.empty()) return why;
   // Each chunk is an all-reduce of its own.
-  const long bytes = tokens / (by_owner ? 1 : chunks) * ModelOf(settings).hidden *
-                     static_cast<long>(SizeOf(LayerElement(machine.device)));
-  return NoTransport(machine, operations,
-                     settings.With("bytes", std::to_string(bytes)).With("place", "in"));
+  return ExcludedTransport(machine, operations, settings,
+                           tokens / (by_owner ? 1 : chunks) * ModelOf(settings).hidden, "in");
 }
 
 // The candidates of chunks:auto: the plain form, and up to 8 chunks for each rank. Those that
@@ -342,8 +337,7 @@ Remark ReportLayer(const Measurement& measurement, Counters& counters) {
                         Identity::kReported);
 }
 
-Scenario FormScenario(const Catalog& catalog, const Form& form, const std::string& transport,
-                      const std::shared_ptr<Transports>& transports) {
+TrainingForm FormOf(const Catalog& catalog, const Form& form) {
   const bool host = catalog.on_host();
   const int ranks = catalog.machine.ranks.size();
   std::vector<Axis> axes = ModelAxes(catalog, "llama8b,llama70b", {"hidden", "ffn"});
@@ -354,17 +348,19 @@ Scenario FormScenario(const Catalog& catalog, const Form& form, const std::strin
                               IntegerAxis("tokens", "tokens of all ranks together", 1, 1L << 24,
                                           host ? "128,512" : "1024,4096,16384")),
                     OrAuto(chunks, fmt::format("auto,{},{}", ranks, 2 * ranks))});
-  Scenario scenario = TrainingScenario(catalog, std::string("Tp/") + form.name, "SendRecv",
-                                       transport, std::move(axes));
-  AppendAxes(scenario.axes, form.axes());
-  scenario.plain_run = "sequential";
-  scenario.candidates = std::bind_front(Candidates, catalog.machine);
-  scenario.excluded = std::bind_front(Excluded, catalog.machine, std::cref(form));
-  scenario.runs = [catalog, &form, transports](const Settings& settings) {
-    return form.runs(Layer(catalog, transports, settings), ModelOf(settings));
-  };
-  scenario.report = ReportLayer;
-  return scenario;
+  return {.scenario = {.name = std::string("Tp/") + form.name,
+                       .axes = std::move(axes),
+                       .candidates = std::bind_front(Candidates, catalog.machine),
+                       .plain_run = "sequential",
+                       .excluded = std::bind_front(Excluded, catalog.machine, std::cref(form)),
+                       .report = ReportLayer},
+          .collective = "SendRecv",
+          .seed = 400,
+          .runs =
+              [&form](const TensorWorks& works, const Settings& settings) {
+                return form.runs(Layer(works, settings), ModelOf(settings));
+              },
+          .later_axes = form.axes()};
 }
 
 }  // namespace
@@ -381,12 +377,8 @@ Family Tp() {
                         "1 if chunks of products went straight to their owners, 0 if their sums "
                         "went along a ring"}},
           .scenarios = [](const Catalog& catalog) {
-            std::vector<MakeOver> forms;
-            for (const Form& form : kForms)
-              forms.emplace_back([&](const auto& transport, const auto& transports) {
-                return FormScenario(catalog, form, transport, transports);
-              });
-            return OverTransports(catalog, forms);
+            return OverTransports(catalog,
+                                  {FormOf(catalog, kForms[0]), FormOf(catalog, kForms[1])});
           }};
 }
 

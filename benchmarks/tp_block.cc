@@ -44,7 +44,6 @@
 #include <utility>
 
 #include "benchmarks/block_schedule.h"
-#include "benchmarks/training.h"
 #include "kernels/attention_gradients.h"
 #include "kernels/block_gradients.h"
 #include "workload/tensor_step.h"
@@ -55,89 +54,47 @@ namespace {
 constexpr std::uint32_t kSeed = 1U << 28;
 constexpr std::uint32_t kHalvesApart = 1U << 22;
 
-HalfShape ShapeOf(const Machine& machine, const Settings& settings, bool attends) {
-  const Model model = ModelOf(settings);
-  return {.attends = attends,
-          .tokens = settings.Integer("tokens"),
-          .sequences = settings.Integer("sequences"),
-          .hidden = model.hidden,
-          .inner = (attends ? model.heads * kAttentionDim : model.ffn) / machine.ranks.size()};
-}
-
-// Makes the halves of all blocks.
+// Makes the works of all blocks.
 class Blocks {
  public:
-  Blocks(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
-         const Settings& settings)
-      : machine_(Planned(catalog.machine, settings)),
-        settings_(settings),
-        works_(machine_, std::make_shared<LaneCommunicator>(transports, settings), kSeed),
-        shape_(works_.Shape(settings.Integer("tokens"), ModelOf(settings).hidden)) {
-    shape_.is_shared = true;
-  }
+  Blocks(const TensorWorks& works, const Settings& settings)
+      : works_(works),
+        from_host_(settings.Has("weights") && settings.Text("weights") == "host"),
+        halves_(MakeHalves(works, settings, [this] { return Seed(); })) {}
 
-  // Each half reads the result of the one before it.
   std::vector<Half> Forward() {
     std::vector<Half> made;
-    SharedTensor x = works_.Own(shape_);
-    for (long i = 0; i < 2 * settings_.Integer("layers"); ++i) {
-      halves_.push_back(MakeBlockHalf(machine_.device, ShapeOf(machine_, settings_, i % 2 == 0), x,
-                                      works_.Reached(OfRank()), works_.Reached(shape_), Seed()));
-      x = halves_.back().y;
-      made.push_back(Forward(halves_.back(), NameOf(i)));
-    }
+    for (std::size_t i = 0; i < halves_.size(); ++i)
+      made.push_back(Forward(halves_[i], NameOf(halves_[i], i)));
     return made;
   }
   // In reverse order: each half leaves the gradient that the half before it reads.
   std::vector<Half> Backward() {
     std::vector<Half> made;
-    SharedTensor dy = works_.Own(shape_);
-    for (long i = std::ssize(halves_) - 1; i >= 0; --i) {
-      const BlockGradients gradients =
-          MakeBlockGradients(machine_.device, halves_[i], dy, works_.Reached(OfRank()),
-                             works_.Reached(shape_), Seed());
+    SharedTensor dy = works_.Own(halves_.back().y->shape());
+    for (std::size_t i = halves_.size(); i-- > 0;) {
+      const BlockHalf& half = halves_[i];
+      const BlockGradients gradients = MakeBlockGradients(works_.machine().device, half, dy,
+                                                          works_.Reached(half.partial->shape()),
+                                                          works_.Reached(dy->shape()), Seed());
       dy = gradients.dx;
-      made.push_back(Backward(gradients, NameOf(i)));
+      made.push_back(Backward(gradients, NameOf(half, i)));
     }
     return made;
   }
 
  private:
-  [[nodiscard]] TensorShape OfRank() const {
-    TensorShape shape = shape_;
-    shape.is_shared = false;
-    return shape;
-  }
   std::uint32_t Seed() { return std::exchange(seed_, seed_ + kHalvesApart); }
-  [[nodiscard]] std::string NameOf(long half) const {
-    return fmt::format("{} {}", halves_[half].attends ? "attention" : "ffn", half / 2 + 1);
-  }
-
-  // A product has its own workspace.
-  [[nodiscard]] Work StepOf(const std::string& name, const StepTensors& tensors,
-                            std::function<std::unique_ptr<Workload>()> make) const {
-    const std::size_t own_bytes = tensors.multiplies ? ProductWorkspaceBytes(machine_.device) : 0;
-    return WorkOf(name, WorkClass::kCompute, {tensors.all, own_bytes}, std::move(make), true);
-  }
-  [[nodiscard]] Work SumOf(const std::string& name, const SharedTensor& from,
-                           const SharedTensor& to) const {
-    return works_.Move(name,
-                       {{.operation = Operation::kAllReduce,
-                         .send = from,
-                         .receive = to,
-                         .rows = shape_.rows,
-                         .of_held = true}},
-                       true);
-  }
 
   // Copies the weight from host memory.
   Work CopyOf(const std::string& name, const SharedTensor& weight) {
-    const SharedTensor on_host = MakeTensor(machine_.device, weight->shape(), MemoryKind::kPinned);
+    const Machine& machine = works_.machine();
+    const SharedTensor on_host = MakeTensor(machine.device, weight->shape(), MemoryKind::kPinned);
     return std::make_shared<const WorkPlan>(WorkPlan{
         .name = name,
         .work_class = WorkClass::kMemory,
         .footprint = {.host_bytes = weight->shape().bytes()},
-        .make = [machine = machine_, on_host, weight,
+        .make = [machine, on_host, weight,
                  seed =
                      Seed()] { return MakeTensorStep(machine, CopyStep(on_host, weight, seed)); },
         .is_result = true});
@@ -145,43 +102,37 @@ class Blocks {
 
   Half Forward(const BlockHalf& half, const std::string& name) {
     const auto step = [&](HalfStep one) {
-      return StepOf(name + " " + ToString(one), TensorsOf(half, one),
-                    [machine = machine_, half, one] { return MakeHalfStep(machine, half, one); });
+      return works_.Step(
+          name + " " + ToString(one), TensorsOf(half, one),
+          [machine = works_.machine(), half, one] { return MakeHalfStep(machine, half, one); });
     };
-    Half made;
-    if (settings_.Has("weights") && settings_.Text("weights") == "host")
+    Half made = ForwardOf(works_, half, name, step);
+    made.beside_sum = {step(HalfStep::kMask)};
+    if (from_host_)
       made.weight_copies = {CopyOf(name + " widen copy", half.widen),
                             CopyOf(name + " narrow copy", half.narrow)};
-    for (const HalfStep one :
-         {HalfStep::kNorm, HalfStep::kWiden, HalfStep::kActivate, HalfStep::kNarrow})
-      made.before_sum.push_back(step(one));
-    made.sum = SumOf(name + " sum", half.partial, half.sum);
-    made.beside_sum = {step(HalfStep::kMask)};
-    made.after_sum = step(HalfStep::kResidual);
     return made;
   }
-  Half Backward(const BlockGradients& gradients, const std::string& name) {
+  [[nodiscard]] Half Backward(const BlockGradients& gradients, const std::string& name) const {
     const auto step = [&](GradientStep one) {
-      return StepOf(name + " " + ToString(one), TensorsOf(gradients, one),
-                    [machine = machine_, gradients, one] {
-                      return MakeGradientStep(machine, gradients, one);
-                    });
+      return works_.Step(name + " " + ToString(one), TensorsOf(gradients, one),
+                         [machine = works_.machine(), gradients, one] {
+                           return MakeGradientStep(machine, gradients, one);
+                         });
     };
     Half made;
     for (const GradientStep one : StepsBeforeSum(gradients.half))
       made.before_sum.push_back(step(one));
-    made.sum = SumOf(name + " gradient sum", gradients.d_partial, gradients.d_normed);
+    made.sum = works_.Sum(name + " gradient sum", gradients.d_partial, gradients.d_normed);
     made.weight_gradients = {step(GradientStep::kNarrowWeight), step(GradientStep::kWidenWeight)};
     made.after_sum = step(GradientStep::kNorm);
     return made;
   }
 
-  Machine machine_;
-  Settings settings_;
-  TensorWorks works_;
-  TensorShape shape_;  // of tensors that all ranks have
-  std::vector<BlockHalf> halves_ = {};
+  const TensorWorks& works_;
+  bool from_host_;
   std::uint32_t seed_ = kSeed;
+  std::vector<BlockHalf> halves_;
 };
 
 std::string Excluded(const Machine& machine, const Settings& settings) {
@@ -194,10 +145,9 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   if (machine.device.backend() == Backend::kCuda && tokens / sequences % kAttentionTokens != 0)
     return fmt::format("sequences of {} tokens are not a multiple of {}", tokens / sequences,
                        kAttentionTokens);
-  const long bytes = tokens / settings.Integer("microbatches") * ModelOf(settings).hidden *
-                     static_cast<long>(SizeOf(LayerElement(machine.device)));
-  return NoTransport(machine, {Operation::kAllReduce},
-                     settings.With("bytes", std::to_string(bytes)).With("place", "out"));
+  return ExcludedTransport(machine, {Operation::kAllReduce}, settings,
+                           tokens / settings.Integer("microbatches") * ModelOf(settings).hidden,
+                           "out");
 }
 
 Remark ReportBlocks(const Measurement& measurement, Counters& counters) {
@@ -210,11 +160,12 @@ Remark ReportBlocks(const Measurement& measurement, Counters& counters) {
 
 enum class Passes : std::uint8_t { kForward, kForwardBackward };
 
-std::vector<Half> HalvesOf(Blocks blocks, Passes passes) {
+std::vector<Run> BlockRuns(Passes passes, const TensorWorks& works, const Settings& settings) {
+  Blocks blocks(works, settings);
   std::vector<Half> halves = blocks.Forward();
-  if (passes == Passes::kForward) return halves;
-  for (Half& half : blocks.Backward()) halves.push_back(std::move(half));
-  return halves;
+  if (passes == Passes::kForwardBackward)
+    for (Half& half : blocks.Backward()) halves.push_back(std::move(half));
+  return TrainingRuns(PlainForm(halves), PatternForm(halves, settings.Integer("microbatches")));
 }
 
 // In the forward pass, part of the last sum is exposed. With more layers, it weighs less.
@@ -223,10 +174,10 @@ const char* DefaultLayers(bool host, Passes passes) {
   return passes == Passes::kForward ? "4" : "2";
 }
 
-Scenario StepThrough(Passes passes, const Catalog& catalog, const std::string& transport,
-                     const std::shared_ptr<Transports>& transports) {
+TrainingForm StepThrough(Passes passes, const Catalog& catalog) {
   constexpr long kSequences = 4;
   const bool host = catalog.on_host();
+  const bool forward = passes == Passes::kForward;
   const long ranks = catalog.machine.ranks.size();
   std::vector<Axis> axes = ModelAxes(catalog, "llama8b", {"hidden", "ffn", "heads"});
   AppendAxes(axes, {IntegerAxis("layers", "transformer blocks", 1, 64, DefaultLayers(host, passes)),
@@ -236,31 +187,19 @@ Scenario StepThrough(Passes passes, const Catalog& catalog, const std::string& t
                     IntegerAxis("sequences", "of equal length", 1, 1L << 16,
                                 host ? "2" : std::to_string(kSequences)),
                     IntegerAxis("microbatches", "into which the sequences are cut", 1, 64, "1,2")});
-  Scenario scenario = TrainingScenario(
-      catalog, passes == Passes::kForward ? "Tp/Block/Forward" : "Tp/Block/ForwardBackward",
-      "AllReduce", transport, std::move(axes));
-  if (passes == Passes::kForwardBackward && scenario.missing.empty())
-    scenario.missing = AttentionGradientsUnavailable(catalog.device.info());
-  if (passes == Passes::kForward)
-    AppendAxes(scenario.axes,
-               {ChoiceAxis("weights", "where weights lie; from the host they are copied",
-                           {"device", "host"}, "device", "device")});
-  scenario.excluded = std::bind_front(Excluded, catalog.machine);
-  scenario.runs = [passes, catalog, transports](const Settings& settings) {
-    const std::vector<Half> halves = HalvesOf({catalog, transports, settings}, passes);
-    return TrainingRuns(PlainForm(halves), PatternForm(halves, settings.Integer("microbatches")));
-  };
-  scenario.report = ReportBlocks;
-  return scenario;
-}
-
-std::vector<Scenario> Scenarios(const Catalog& catalog) {
-  std::vector<MakeOver> forms;
-  for (const Passes passes : {Passes::kForward, Passes::kForwardBackward})
-    forms.emplace_back([&, passes](const auto& transport, const auto& transports) {
-      return StepThrough(passes, catalog, transport, transports);
-    });
-  return OverTransports(catalog, forms);
+  TrainingForm form{.scenario = {.name = forward ? "Tp/Block/Forward" : "Tp/Block/ForwardBackward",
+                                 .axes = std::move(axes),
+                                 .excluded = std::bind_front(Excluded, catalog.machine),
+                                 .report = ReportBlocks},
+                    .collective = "AllReduce",
+                    .seed = kSeed,
+                    .runs = std::bind_front(BlockRuns, passes)};
+  if (forward)
+    form.later_axes = {ChoiceAxis("weights", "where weights lie; from the host they are copied",
+                                  {"device", "host"}, "device", "device")};
+  else
+    form.scenario.missing = AttentionGradientsUnavailable(catalog.device.info());
+  return form;
 }
 
 }  // namespace
@@ -270,7 +209,10 @@ Family TpBlock() {
           .about = "Transformer blocks on tensor-parallel ranks, forward, and backward too.",
           .lead = {"speedup", "time", "sequential_ms", "pct_of_bound", "hidden_comm",
                    "exposed_comm_ms", "interference_ms"},
-          .scenarios = Scenarios};
+          .scenarios = [](const Catalog& catalog) {
+            return OverTransports(catalog, {StepThrough(Passes::kForward, catalog),
+                                            StepThrough(Passes::kForwardBackward, catalog)});
+          }};
 }
 
 }  // namespace overlapbench::families

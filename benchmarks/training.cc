@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "comm/collectives.h"
@@ -56,6 +57,39 @@ Series TimeOf(const Measurement& measurement, const char* run) {
   return Series(std::vector<double>(measurement.groups().size()));
 }
 
+// The machine with the sm_target of these settings: a step's products are made on it.
+Machine Planned(Machine machine, const Settings& settings) {
+  if (settings.Has(kSmTarget)) machine.sm_target = static_cast<int>(settings.Integer(kSmTarget));
+  return machine;
+}
+
+std::string Missing(const Catalog& catalog, const TrainingForm& form,
+                    const std::string& transport) {
+  if (catalog.machine.ranks.size() < 2) return "needs at least 2 ranks";
+  std::string missing = catalog.workloads.Find(form.collective).missing;
+  if (missing.empty() && (transport == "copy" || transport.starts_with("sm_")))
+    missing = PeersUnavailable(catalog.machine);
+  return missing.empty() ? form.scenario.missing : missing;
+}
+
+Scenario ScenarioOver(const Catalog& catalog, const TrainingForm& form,
+                      const std::string& transport, const std::shared_ptr<Transports>& transports) {
+  Scenario scenario = form.scenario;
+  scenario.missing = Missing(catalog, form, transport);
+  AppendAxes(scenario.axes, TransportAxes(catalog.machine));
+  if (!catalog.on_host()) scenario.axes.push_back(SmTargetAxis());
+  SetValues(scenario.axes, {{"transport", transport}});
+  AppendAxes(scenario.axes, form.later_axes);
+  scenario.runs = [machine = catalog.machine, transports, seed = form.seed,
+                   runs = form.runs](const Settings& settings) {
+    return runs({Planned(machine, settings),
+                 std::make_shared<LaneCommunicator>(transports, settings), seed},
+                settings);
+  };
+  AddCommPriority(catalog, scenario);
+  return scenario;
+}
+
 void ReportEstimate(const Measurement& measurement, Counters& counters) {
   const auto [total_ms, efficiency, speedup] = EstimateClassically(
       TimeOf(measurement, kComputation).median(), TimeOf(measurement, kCommunication).median(),
@@ -69,32 +103,6 @@ void ReportEstimate(const Measurement& measurement, Counters& counters) {
 
 }  // namespace
 
-Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
-                          const std::string& collective, const std::string& transport,
-                          std::vector<Axis> axes) {
-  Scenario scenario{.name = name, .axes = std::move(axes)};
-  scenario.missing = catalog.workloads.Find(collective).missing;
-  if (catalog.machine.ranks.size() < 2) scenario.missing = "needs at least 2 ranks";
-  if ((transport == "copy" || transport.starts_with("sm_")) && scenario.missing.empty())
-    scenario.missing = PeersUnavailable(catalog.machine);
-  AppendAxes(scenario.axes, TransportAxes(catalog.machine));
-  if (!catalog.on_host()) scenario.axes.push_back(SmTargetAxis());
-  SetValues(scenario.axes, {{"transport", transport}});
-  return scenario;
-}
-
-Axis WidthAxis(const Catalog& catalog) {
-  constexpr long kMultiple = 16;
-  return InUnitsOf(std::lcm(kMultiple, static_cast<long>(catalog.machine.ranks.size())),
-                   IntegerAxis("width", "inputs and outputs of a layer, a multiple of 16",
-                               kMultiple, 1 << 16, catalog.on_host() ? "128" : "4096"));
-}
-
-Machine Planned(Machine machine, const Settings& settings) {
-  if (settings.Has(kSmTarget)) machine.sm_target = static_cast<int>(settings.Integer(kSmTarget));
-  return machine;
-}
-
 void AddCommPriority(const Catalog& catalog, Scenario& scenario) {
   scenario.prioritizes_comm = true;
   scenario.axes.push_back(PriorityAxis("comm", "of the communication's stream"));
@@ -104,21 +112,6 @@ void AddCommPriority(const Catalog& catalog, Scenario& scenario) {
     if (reason.empty()) reason = excluded(settings);
     return reason.empty() ? ExcludedPriority(*device, settings, "comm") : reason;
   };
-}
-
-std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms,
-                                     const std::vector<std::string>& on_gpus) {
-  const auto transports = std::make_shared<Transports>(catalog.machine);
-  const std::vector<std::string> names =
-      catalog.on_host() ? std::vector<std::string>{"mpi"} : on_gpus;
-  std::vector<Scenario> scenarios;
-  for (const MakeOver& make : forms) {
-    for (const std::string& transport : names) {
-      scenarios.push_back(make(transport, transports));
-      AddCommPriority(catalog, scenarios.back());
-    }
-  }
-  return scenarios;
 }
 
 std::vector<Axis> ModelAxes(const Catalog& catalog, std::string_view defaults_on_gpus,
@@ -157,6 +150,32 @@ std::string ExcludedModel(const Settings& settings, int ranks) {
   return "";
 }
 
+std::vector<Axis> LinearAxes(const Catalog& catalog, long most, std::string_view layers) {
+  constexpr long kMultiple = 16;
+  const bool host = catalog.on_host();
+  return {IntegerAxis("layers", "equal linear layers", 1, most, layers),
+          InUnitsOf(std::lcm(kMultiple, static_cast<long>(catalog.machine.ranks.size())),
+                    IntegerAxis("width", "inputs and outputs of a layer, a multiple of 16",
+                                kMultiple, 1 << 16, host ? "128" : "4096")),
+          IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096")};
+}
+
+std::string ExcludedWidth(const Settings& settings) {
+  return settings.Integer("width") % 16 == 0 ? "" : "width must be a multiple of 16";
+}
+
+long LayerCount(const Settings& settings) {
+  return settings.Integer("width") * settings.Integer("width");
+}
+
+std::string ExcludedTransport(const Machine& machine, const std::vector<Operation>& operations,
+                              const Settings& settings, long elements, const char* place,
+                              bool own_stays) {
+  const long bytes = elements * static_cast<long>(SizeOf(LayerElement(machine.device)));
+  return NoTransport(machine, operations,
+                     settings.With("bytes", std::to_string(bytes)).With("place", place), own_stays);
+}
+
 Work WorkOf(std::string name, WorkClass work_class, const WorkMemory& memory,
             std::function<std::unique_ptr<Workload>()> make, bool is_result) {
   WorkPlan plan{.name = std::move(name),
@@ -164,15 +183,10 @@ Work WorkOf(std::string name, WorkClass work_class, const WorkMemory& memory,
                 .footprint = {memory.own_bytes, 0},
                 .make = std::move(make),
                 .is_result = is_result};
+  std::set<const void*> shared;
   for (const SharedTensor& tensor : memory.tensors)
-    if (tensor != nullptr) plan.shared.push_back({tensor->memory(), tensor->shape().bytes()});
-  return std::make_shared<const WorkPlan>(std::move(plan));
-}
-
-Work CollectiveOf(std::string name, const std::vector<TensorCall>& calls, const WorkMemory& memory,
-                  std::function<std::unique_ptr<Workload>()> make, bool is_result) {
-  WorkPlan plan = *WorkOf(std::move(name), WorkClass::kComm, memory, std::move(make), is_result);
-  if (!calls.empty()) plan.collective = NameOf(calls.front().operation);  // one rank sends nothing
+    if (tensor != nullptr && shared.insert(tensor->memory()).second)
+      plan.shared.push_back({tensor->memory(), tensor->shape().bytes()});
   return std::make_shared<const WorkPlan>(std::move(plan));
 }
 
@@ -192,22 +206,46 @@ Work TensorWorks::Multiply(const std::string& name, std::vector<LinearProblem> p
 }
 
 Work TensorWorks::Move(const std::string& name, const std::vector<TensorCall>& calls,
-                       bool is_result) const {
+                       bool is_result, CallOrder order) const {
   WorkMemory memory;
   for (const TensorCall& call : calls)
     memory.tensors.insert(memory.tensors.end(), {call.send, call.receive});
-  return CollectiveOf(
-      name, calls, memory,
-      [machine = machine_, communicator = communicator_, calls, seed = seed_] {
-        return MakeTensorCollective(machine, communicator, calls, seed);
+  WorkPlan plan = *WorkOf(
+      name, WorkClass::kComm, memory,
+      [machine = machine_, communicator = communicator_, calls, seed = seed_, order] {
+        return MakeTensorCollective(machine, communicator, calls, seed, order);
       },
       is_result);
+  if (!calls.empty()) plan.collective = NameOf(calls.front().operation);  // one rank sends nothing
+  return std::make_shared<const WorkPlan>(std::move(plan));
 }
 
 Work TensorWorks::Add(const std::string& name, BlockSum sum) const {
   sum.seed = seed_;
   return WorkOf(name, WorkClass::kCompute, {.tensors = {sum.own, sum.arrivals, sum.sums}},
                 [machine = machine_, sum] { return MakeBlockSum(machine, sum); });
+}
+
+Work TensorWorks::Step(const std::string& name, const StepTensors& tensors,
+                       std::function<std::unique_ptr<Workload>()> make) const {
+  const std::size_t own_bytes = tensors.multiplies ? ProductWorkspaceBytes(machine_.device) : 0;
+  return WorkOf(name, WorkClass::kCompute, {tensors.all, own_bytes}, std::move(make), true);
+}
+
+Work TensorWorks::Sum(const std::string& name, const SharedTensor& from,
+                      const SharedTensor& to) const {
+  return Move(name,
+              {{.operation = Operation::kAllReduce,
+                .send = from,
+                .receive = to,
+                .rows = from->shape().rows,
+                .of_held = true}},
+              true);
+}
+
+StepLanes AddLanes(Schedule& schedule, bool is_plain) {
+  const std::size_t comp = schedule.AddLane({.name = is_plain ? "lane" : "comp"});
+  return {comp, is_plain ? comp : schedule.AddLane({.name = "comm"})};
 }
 
 std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern) {
@@ -230,6 +268,18 @@ std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern) {
   runs.push_back({.name = kSequential, .schedule = std::move(sequential)});
   runs.push_back(own);
   return runs;
+}
+
+std::vector<Scenario> OverTransports(const Catalog& catalog,
+                                     const std::vector<TrainingForm>& forms) {
+  const auto transports = std::make_shared<Transports>(catalog.machine);
+  std::vector<Scenario> scenarios;
+  for (const TrainingForm& form : forms) {
+    const auto names = catalog.on_host() ? std::vector<std::string>{"mpi"} : form.on_gpus;
+    for (const std::string& name : names)
+      scenarios.push_back(ScenarioOver(catalog, form, name, transports));
+  }
+  return scenarios;
 }
 
 std::vector<Counter> TrainingCounters() {

@@ -31,28 +31,14 @@
 
 #include "benchmarks/scenario.h"
 #include "comm/tensor_collective.h"
+#include "kernels/block_half.h"
 #include "kernels/block_sum.h"
 #include "kernels/linear.h"
 
 namespace overlapbench {
 
-// A scenario over `transport`, with these axes, the transport's and, on GPUs, sm_target. It is
-// missing on one rank, and where `collective` or the transport is.
-Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
-                          const std::string& collective, const std::string& transport,
-                          std::vector<Axis> axes);
-// The axis `width` of equal linear layers. Its default is one that the ranks can share.
-Axis WidthAxis(const Catalog& catalog);
 // Adds the axis comm_priority, the priority of the lanes that only communicate.
 void AddCommPriority(const Catalog& catalog, Scenario& scenario);
-// The machine with the sm_target of these settings: a step's products are made on it.
-Machine Planned(Machine machine, const Settings& settings);
-// A scenario for each form and each of these transports, with comm_priority; on the host by MPI
-// alone. All of them share their communicators.
-using MakeOver =
-    std::function<Scenario(const std::string& transport, const std::shared_ptr<Transports>&)>;
-std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms,
-                                     const std::vector<std::string>& on_gpus = {"nccl", "copy"});
 
 // The sizes of transformer layers: those of Llama 3 (A. Grattafiori et al., The Llama 3 Herd of
 // Models, 2024), and one for the host backend.
@@ -70,12 +56,27 @@ Model ModelOf(const Settings& settings);
 // Why the ranks cannot share these sizes; "" if they can.
 std::string ExcludedModel(const Settings& settings, int ranks);
 
-// Makes the tensors of a step, with the layers' element type, and the works on them.
+// The axes of equal linear layers: `layers`, up to `most`; `width`, whose default is one that the
+// ranks can share; and `tokens`, those of one rank.
+std::vector<Axis> LinearAxes(const Catalog& catalog, long most, std::string_view layers);
+std::string ExcludedWidth(const Settings& settings);
+// The elements of a layer's weight.
+long LayerCount(const Settings& settings);
+// Why the transport of these settings cannot carry the operations on so many elements of the
+// layers' type; "" if it can. `place`: as of collectives.
+std::string ExcludedTransport(const Machine& machine, const std::vector<Operation>& operations,
+                              const Settings& settings, long elements, const char* place,
+                              bool own_stays = false);
+
+// Makes the tensors of a step, with the layers' element type, and the works on them. The machine
+// has the row's sm_target.
 class TensorWorks {
  public:
   TensorWorks(const Machine& machine, SharedLaneCommunicator communicator, std::uint32_t seed)
       : machine_(machine), communicator_(std::move(communicator)), seed_(seed) {}
 
+  [[nodiscard]] const Machine& machine() const { return machine_; }
+  [[nodiscard]] std::uint32_t seed() const { return seed_; }
   [[nodiscard]] TensorShape Shape(long rows, long columns) const {
     return {.element = LayerElement(machine_.device), .rows = rows, .columns = columns};
   }
@@ -90,8 +91,13 @@ class TensorWorks {
   [[nodiscard]] Work Multiply(const std::string& name, std::vector<LinearProblem> problems,
                               bool is_result = false) const;
   [[nodiscard]] Work Move(const std::string& name, const std::vector<TensorCall>& calls,
-                          bool is_result = false) const;
+                          bool is_result = false, CallOrder order = CallOrder::kInTurn) const;
   [[nodiscard]] Work Add(const std::string& name, BlockSum sum) const;
+  // A step of a chain (workload/tensor_step.h), and the sum over the ranks in one.
+  [[nodiscard]] Work Step(const std::string& name, const StepTensors& tensors,
+                          std::function<std::unique_ptr<Workload>()> make) const;
+  [[nodiscard]] Work Sum(const std::string& name, const SharedTensor& from,
+                         const SharedTensor& to) const;
 
  private:
   Machine machine_;
@@ -106,11 +112,30 @@ struct WorkMemory {
 };
 Work WorkOf(std::string name, WorkClass work_class, const WorkMemory& memory,
             std::function<std::unique_ptr<Workload>()> make, bool is_result = false);
-// A collective: the communication of `calls`, which are of one operation.
-Work CollectiveOf(std::string name, const std::vector<TensorCall>& calls, const WorkMemory& memory,
-                  std::function<std::unique_ptr<Workload>()> make, bool is_result = false);
+
+// The lanes of a step, which are one in its plain form.
+struct StepLanes {
+  std::size_t comp = 0;
+  std::size_t comm = 0;
+};
+StepLanes AddLanes(Schedule& schedule, bool is_plain);
 
 std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern);
+
+// A form of a step, and the transports that it has a scenario for; on the host, MPI alone.
+struct TrainingForm {
+  // Without its runs. Its axes are followed by the transport's, and on GPUs by sm_target.
+  Scenario scenario;
+  const char* collective = nullptr;  // which it cannot do without
+  std::uint32_t seed = 0;            // of its tensors
+  std::function<std::vector<Run>(const TensorWorks&, const Settings&)> runs = {};
+  std::vector<Axis> later_axes = {};
+  std::vector<std::string> on_gpus = {"nccl", "copy"};
+};
+// The scenarios of these forms, which share their communicators and have comm_priority. They are
+// missing on one rank, and where a collective or a transport is.
+std::vector<Scenario> OverTransports(const Catalog& catalog,
+                                     const std::vector<TrainingForm>& forms);
 
 // Whether a row whose result differs from the plain form's is invalid. It is not if the two add in
 // different orders or kernels; the counter `identical` then reports it.

@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <utility>
+#include <functional>
 
 #include "device/launch.h"
 #include "kernels/block_sum.h"
 #include "kernels/pack.h"
-#include "ranks/ranks.h"
+#include "workload/tensor_step.h"
 
 namespace overlapbench {
 namespace {
@@ -40,88 +38,43 @@ struct BlockSumBody {
   }
 };
 
-class BlockSumWorkload : public Workload {
- public:
-  BlockSumWorkload(const Machine& machine, BlockSum sum)
-      : machine_(machine), sum_(std::move(sum)) {}
-
-  void Connect() override {
-    for (const SharedTensor& tensor : {sum_.own, sum_.arrivals, sum_.sums}) tensor->Connect();
-  }
-  [[nodiscard]] Cost cost() const override {
-    const double bytes = static_cast<double>(sum_.sums->shape().bytes());
-    Cost cost;
-    cost.flops = static_cast<double>(sum_.arrivals->count());
-    cost.moved_bytes = static_cast<double>(blocks() + 2) * bytes;
-    return cost;
-  }
-
-  void Reset(Stream& stream) override {
-    constexpr std::uint32_t kApart = 1U << 24;
-    sum_.own->Fill(stream, machine_.ranks.rank(), sum_.seed);
-    sum_.arrivals->Fill(stream, machine_.ranks.rank(), sum_.seed + kApart);
-    sum_.sums->PoisonRows(stream, 0, rows());
-    sum_.sums->Expect(
-        [own = sum_.own, arrivals = sum_.arrivals, rows = rows(), blocks = blocks()](
-            int rank, long row, long column) {
-          double total = own->Expected(rank, row, column);
-          for (long from = 0; from < blocks; ++from)
-            total += arrivals->Expected(rank, from * rows + row, column);
-          return total;
-        },
-        [own = sum_.own, arrivals = sum_.arrivals, terms = 1 + blocks(),
-         element = sum_.sums->shape().element] {
-          return WorseOf(own->error(), arrivals->error())
-              .AsTerm()
-              .And(ErrorOfSum(terms))
-              .Stored(element);
-        });
-  }
-
-  void Enqueue(Stream& stream) override { EnqueueRows(stream, 0, rows()); }
-  void EnqueuePart(Stream& stream, const Part& part) override {
-    if (rows() % part.count != 0)
-      throw Error(std::to_string(rows()) + " rows cannot be cut into " +
-                  std::to_string(part.count) + " parts");
-    const long count = rows() / part.count;
-    EnqueueRows(stream, part.index * count, count);
-  }
-
-  Verdict Verify(Stream& stream) override {
-    const Result result = CheckLeft(machine_, stream, {{sum_.sums, 0, rows()}});
-    fingerprint_ = result.fingerprint;
-    return result.verdict;
-  }
-  [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
-
- private:
-  [[nodiscard]] long rows() const { return sum_.sums->shape().rows; }
-  [[nodiscard]] long blocks() const { return sum_.arrivals->shape().rows / rows(); }
-
-  void EnqueueRows(Stream& stream, long first, long count) const {
-    constexpr long kMostBlocks = 8192;
-    const TensorShape& shape = sum_.sums->shape();
-    ForElement(shape.element, [&]<Element kElement>() {
-      const long columns = shape.columns / Pack<kElement>::kLanes;
-      const long packs = count * columns;
-      const long grid = std::min((packs + kSumThreads - 1) / kSumThreads, kMostBlocks);
-      Launch(stream, static_cast<int>(grid),
-             BlockSumBody<kElement>{PacksOf<kElement>(sum_.own->Row(first)),
-                                    PacksOf<kElement>(sum_.arrivals->Row(first)),
-                                    PacksOf<kElement>(sum_.sums->Row(first)), packs,
-                                    rows() * columns, blocks()});
-    });
-  }
-
-  Machine machine_;
-  BlockSum sum_;
-  std::optional<std::uint64_t> fingerprint_;
-};
+void EnqueueBlockSum(const BlockSum& sum, Stream& stream, long first, long count) {
+  constexpr long kMostBlocks = 8192;
+  const TensorShape& shape = sum.sums->shape();
+  ForElement(shape.element, [&]<Element kElement>() {
+    const long columns = shape.columns / Pack<kElement>::kLanes;
+    const long packs = count * columns;
+    const long grid = std::min((packs + kSumThreads - 1) / kSumThreads, kMostBlocks);
+    Launch(stream, static_cast<int>(grid),
+           BlockSumBody<kElement>{PacksOf<kElement>(sum.own->Row(first)),
+                                  PacksOf<kElement>(sum.arrivals->Row(first)),
+                                  PacksOf<kElement>(sum.sums->Row(first)), packs,
+                                  shape.rows * columns, sum.arrivals->shape().rows / shape.rows});
+  });
+}
 
 }  // namespace
 
 std::unique_ptr<Workload> MakeBlockSum(const Machine& machine, const BlockSum& sum) {
-  return std::make_unique<BlockSumWorkload>(machine, sum);
+  const auto& [own, arrivals, sums, seed] = sum;
+  const long rows = sums->shape().rows;
+  const long blocks = arrivals->shape().rows / rows;
+  TensorStep step = StepOn({own, arrivals}, sums, seed);
+  step.cost.flops = static_cast<double>(arrivals->count());
+  step.cost.moved_bytes =
+      static_cast<double>(blocks + 2) * static_cast<double>(sums->shape().bytes());
+  step.enqueue = std::bind_front(EnqueueBlockSum, sum);
+  step.oracle = [own = own, arrivals = arrivals, rows, blocks](int rank, long row, long column) {
+    double total = own->Expected(rank, row, column);
+    for (long from = 0; from < blocks; ++from)
+      total += arrivals->Expected(rank, from * rows + row, column);
+    return total;
+  };
+  step.error = [own = own, arrivals = arrivals, terms = 1 + blocks,
+                element = sums->shape().element] {
+    return WorseOf(own->error(), arrivals->error()).AsTerm().And(ErrorOfSum(terms)).Stored(element);
+  };
+  return MakeTensorStep(machine, step);
 }
 
 }  // namespace overlapbench

@@ -12,19 +12,18 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "kernels/linear.h"
 #include "workload/tensor.h"
 
 namespace overlapbench {
-
-enum class Pass : std::uint8_t { kForward, kBackward };
 
 struct LayerStack {
   LayerStack(Device& device, long layers, long width, long tokens, SharedTensor gradients);
 
   long layers;
   long width;
-  long tokens;
   SharedTensor inputs;           // x or dy
   SharedTensor outputs;          // y
   SharedTensor input_gradients;  // dx
@@ -33,17 +32,14 @@ struct LayerStack {
   SharedTensor gradients;        // of all layers, the last one's first: [layers · width, width]
   SharedTensor updated;          // weights
 
-  [[nodiscard]] static TensorShape ShapeOfGradients(Device& device, long layers, long width);
-  // The bytes of all tensors but the gradients.
-  [[nodiscard]] std::size_t bytes() const;
+  // The products of each pass, as many for each layer.
+  [[nodiscard]] std::vector<LinearProblem> Forward() const;
+  [[nodiscard]] std::vector<LinearProblem> Backward() const;
 };
 
 // updated = weights - rate · sums, for all layers: what an optimizer does with the summed
 // gradients. The weights stay as they are, so that a step can be repeated.
-std::unique_ptr<Workload> MakeUpdate(const Machine& machine, std::shared_ptr<LayerStack> stack,
-                                     SharedTensor sums, std::uint32_t seed);
-
-std::unique_ptr<Workload> MakePass(const Machine& machine, std::shared_ptr<LayerStack> stack,
-                                   Pass pass, std::uint32_t seed);
+std::unique_ptr<Workload> MakeUpdate(const Machine& machine, const LayerStack& stack,
+                                     const SharedTensor& sums, std::uint32_t seed);
 
 }  // namespace overlapbench

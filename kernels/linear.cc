@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <ranges>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -131,7 +133,18 @@ class LinearWorkload : public Workload {
 
   // In reverse order: an earlier product may make what a later one reads.
   void Reset(Stream& stream) override {
-    for (const LinearProblem& problem : problems_ | std::views::reverse) Reset(stream, problem);
+    std::set<SharedTensor> filled;
+    for (const LinearProblem& problem : problems_ | std::views::reverse) {
+      std::uint32_t seed = problem.seed;
+      for (const SharedTensor& input : {problem.a, problem.w, problem.added}) {
+        constexpr std::uint32_t kApart = 1U << 24;
+        if (input != nullptr && filled.insert(input).second)
+          input->Fill(stream, machine_.ranks.rank(), seed);
+        seed += kApart;
+      }
+      problem.d->PoisonRows(stream, problem.d_row, RowsOf(problem));
+      ExpectProducts(problem.d);
+    }
   }
 
   void Enqueue(Stream& stream) override {
@@ -150,7 +163,7 @@ class LinearWorkload : public Workload {
   Verdict Verify(Stream& stream) override {
     std::vector<TensorRows> written;
     for (const LinearProblem& problem : problems_)
-      written.push_back({problem.d, 0, problem.d->shape().rows});
+      written.push_back({problem.d, problem.d_row, RowsOf(problem)});
     const Result result = CheckLeft(machine_, stream, written);
     fingerprint_ = result.fingerprint;
     return result.verdict;
@@ -159,19 +172,11 @@ class LinearWorkload : public Workload {
   [[nodiscard]] std::string IneffectiveKnob() override { return products_->IneffectiveKnob(); }
 
  private:
-  static ProductSize SizeOfProduct(const LinearProblem& problem) {
-    return {problem.d->shape().rows, problem.d->shape().columns, problem.a->shape().columns};
+  static long RowsOf(const LinearProblem& problem) {
+    return problem.rows > 0 ? problem.rows : problem.d->shape().rows;
   }
-
-  void Reset(Stream& stream, const LinearProblem& problem) const {
-    std::uint32_t seed = problem.seed;
-    for (const SharedTensor& input : {problem.a, problem.w, problem.added}) {
-      constexpr std::uint32_t kApart = 1U << 24;
-      if (input != nullptr) input->Fill(stream, machine_.ranks.rank(), seed);
-      seed += kApart;
-    }
-    problem.d->PoisonRows(stream, 0, problem.d->shape().rows);
-    ExpectProduct(problem);
+  static ProductSize SizeOfProduct(const LinearProblem& problem) {
+    return {RowsOf(problem), problem.d->shape().columns, problem.a->shape().columns};
   }
 
   void EnqueueRows(Stream& stream, const LinearProblem& problem, const Part& part) {
@@ -182,22 +187,35 @@ class LinearWorkload : public Workload {
     const long first = part.index * size.m;
     std::unique_ptr<Product>& product = product_of_size_[size];
     if (product == nullptr) product = products_->Make(size);
-    product->Enqueue(stream, problem.a->Row(problem.a_row + first), problem.w->Row(0),
+    product->Enqueue(stream, problem.a->Row(problem.a_row + first), problem.w->Row(problem.w_row),
                      problem.added == nullptr ? nullptr : problem.added->Row(first),
-                     problem.d->Row(first));
+                     problem.d->Row(problem.d_row + first));
   }
 
-  void ExpectProduct(const LinearProblem& problem) const {
-    const auto [a, w, added] = std::tuple(problem.a, problem.w, problem.added);
-    problem.d->Expect(
-        [=, a_row = problem.a_row, k = problem.a->shape().columns](int rank, long row,
-                                                                   long column) {
-          double sum = added == nullptr ? 0 : added->Expected(rank, row, column);
-          for (long i = 0; i < k; ++i)
-            sum += a->Expected(rank, a_row + row, i) * w->Expected(rank, i, column);
+  // The result of all products that write to `d`, each its rows.
+  void ExpectProducts(const SharedTensor& d) const {
+    std::vector<LinearProblem> own;
+    for (const LinearProblem& problem : problems_) {
+      if (problem.d != d) continue;
+      own.push_back(problem);
+      own.back().rows = RowsOf(problem);
+      own.back().d = nullptr;  // D owns what it expects, so that must not own D
+    }
+    d->Expect(
+        [own](int rank, long row, long column) {
+          const auto covers = [row](const LinearProblem& one) {
+            return row >= one.d_row && row < one.d_row + one.rows;
+          };
+          const LinearProblem& product = *std::ranges::find_if(own, covers);
+          const long place = row - product.d_row;
+          const auto& [a, w, added] = std::tie(product.a, product.w, product.added);
+          double sum = added == nullptr ? 0 : added->Expected(rank, place, column);
+          for (long i = 0; i < a->shape().columns; ++i)
+            sum += a->Expected(rank, product.a_row + place, i) *
+                   w->Expected(rank, product.w_row + i, column);
           return sum;
         },
-        [=, products = products_] {
+        [a = own.front().a, added = own.front().added, products = products_] {
           const RoundingError of_added = added == nullptr ? RoundingError() : added->error();
           return products->error().And(WorseOf(a->error().AsTerm(), of_added.AsTerm()));
         });

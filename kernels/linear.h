@@ -1,10 +1,10 @@
 // Linear: the products in layers, D = A·W (+ added), on tensors.
 //
 // W has random values. A work is one product, whose parts are equal slices of D's rows, or several
-// products in sequence, which its parts share equally. GPUs use cuBLASLt, with an algorithm chosen
-// for each number of rows; the host backend uses loops in float32. Cost: 2·m·n·k operations.
-// Results are checked against the inputs' oracles in double precision, at a sample of elements
-// (workload/tensor.h).
+// products in sequence, which its parts share equally. Several may write rows of one tensor. GPUs
+// use cuBLASLt, with an algorithm chosen for each number of rows; the host backend uses loops in
+// float32. Cost: 2·m·n·k operations. Results are checked against the inputs' oracles in double
+// precision, at a sample of elements (workload/tensor.h).
 #pragma once
 
 #include <compare>
@@ -22,10 +22,13 @@ namespace overlapbench {
 
 struct LinearProblem {
   SharedTensor a = {};      // its rows from `a_row` on, as many as D has
-  SharedTensor w = {};      // [columns of A, columns of D]
+  SharedTensor w = {};      // [columns of A, columns of D], from row `w_row` on
   SharedTensor added = {};  // like D, or none
-  SharedTensor d = {};
+  SharedTensor d = {};      // `rows` of it from `d_row` on; 0: all
   long a_row = 0;
+  long w_row = 0;
+  long d_row = 0;
+  long rows = 0;
   std::uint32_t seed = 0;  // for A, W and `added`, if no other work makes them
 };
 

@@ -143,10 +143,6 @@ LinkedLayers::LinkedLayers(Device& device, long layers, long free_tokens, Shared
   weights = make(layers * width);
 }
 
-std::size_t LinkedLayers::bytes() const {
-  return inputs->shape().bytes() + weights->shape().bytes();
-}
-
 std::unique_ptr<Workload> MakeLinkedLayers(const Machine& machine,
                                            std::shared_ptr<LinkedLayers> layers, LayerRows rows,
                                            std::uint32_t seed) {

@@ -30,9 +30,6 @@ struct LinkedLayers {
   SharedTensor weights;  // of all layers
   SharedTensor outputs;
   SharedTensor sums;
-
-  // The bytes of all tensors but the outputs and sums.
-  [[nodiscard]] std::size_t bytes() const;
 };
 
 enum class LayerRows : std::uint8_t { kFree, kTied };

@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <optional>
-#include <string>
 #include <utility>
+#include <vector>
 
 #include "device/launch.h"
 #include "kernels/master_weights.h"
-#include "ranks/ranks.h"
 #include "workload/element.h"
+#include "workload/tensor_step.h"
 
 namespace overlapbench {
 namespace {
@@ -70,166 +69,85 @@ Pack* PacksAt(const SharedTensor& tensor, long row) {
   return static_cast<Pack*>(static_cast<void*>(tensor->Row(row)));
 }
 
-// What update and conversion share: parts, and a result that is a tensor.
-class WeightsWorkload : public Workload {
- public:
-  WeightsWorkload(const Machine& machine, std::shared_ptr<MasterWeights> weights,
-                  std::uint32_t seed)
-      : machine_(machine), weights_(std::move(weights)), seed_(seed) {}
+template <class Body>
+void LaunchOn(Stream& stream, const Body& body) {
+  constexpr long kMostBlocks = 8192;
+  const long tiles = (body.packs + kWeightsTile - 1) / kWeightsTile;
+  Launch(stream, static_cast<int>(std::min(tiles, kMostBlocks)), body);
+}
 
-  void Enqueue(Stream& stream) override { EnqueueRows(stream, 0, result()->shape().rows); }
-  void EnqueuePart(Stream& stream, const Part& part) override {
-    if (part.count != weights_->layers)
-      throw Error(std::to_string(weights_->layers) + " layers cannot be cut into " +
-                  std::to_string(part.count) + " parts");
-    const long rows = result()->shape().rows / part.count;
-    EnqueueRows(stream, part.index * rows, rows);
-  }
-  Verdict Verify(Stream& stream) override {
-    fingerprint_ = result()->Fingerprint(machine_, stream);
-    return result()->Verify(machine_, stream);
-  }
-  [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
+// Calls `enqueue` with the size of an element, 2 or 4 bytes, as its template argument.
+template <class Enqueue>
+void OfSize(Element element, const Enqueue& enqueue) {
+  if (SizeOf(element) == 2)
+    enqueue.template operator()<2>();
+  else
+    enqueue.template operator()<4>();
+}
 
- protected:
-  [[nodiscard]] virtual const SharedTensor& result() const = 0;
-  virtual void EnqueueRows(Stream& stream, long first, long rows) const = 0;
-
-  static Cost CostOf(std::initializer_list<SharedTensor> tensors) {
-    Cost cost;
-    for (const SharedTensor& tensor : tensors)
-      cost.memory_bytes += static_cast<double>(tensor->shape().bytes());
-    cost.moved_bytes = cost.memory_bytes;
-    return cost;
-  }
-  void Fill(Stream& stream, const SharedTensor& tensor, std::uint32_t seed) const {
-    tensor->Fill(stream, machine_.ranks.rank(), seed);
-  }
-  void PoisonResult(Stream& stream) override {
-    result()->PoisonRows(stream, 0, result()->shape().rows);
-  }
-  [[nodiscard]] long PacksOf(long rows) const {
-    return rows * result()->shape().columns / kPackLanes;
-  }
-  template <class Body>
-  static void LaunchOn(Stream& stream, const Body& body) {
-    constexpr long kMostBlocks = 8192;
-    const long tiles = (body.packs + kWeightsTile - 1) / kWeightsTile;
-    Launch(stream, static_cast<int>(std::min(tiles, kMostBlocks)), body);
-  }
-
-  Machine machine_;
-  std::shared_ptr<MasterWeights> weights_;
-  std::uint32_t seed_;
-  std::optional<std::uint64_t> fingerprint_;
-};
-
-class MasterUpdateWorkload : public WeightsWorkload {
- public:
-  using WeightsWorkload::WeightsWorkload;
-  void Connect() override {
-    for (const SharedTensor& tensor : {weights_->gradients, weights_->master, weights_->updated})
-      tensor->Connect();
-  }
-  [[nodiscard]] Cost cost() const override {
-    return CostOf({weights_->gradients, weights_->master, weights_->updated});
-  }
-  void Reset(Stream& stream) override {
-    Fill(stream, weights_->master, seed_);
-    Fill(stream, weights_->gradients, seed_ + 1);
-    PoisonResult(stream);
-    weights_->updated->Expect(
-        [master = weights_->master, gradients = weights_->gradients](int rank, long row,
-                                                                     long column) {
-          return master->Expected(rank, row, column) -
-                 kRate * gradients->Expected(rank, row, column);
-        },
-        [gradients = weights_->gradients] {
-          return gradients->error().AsTerm().And(ErrorOfSum(2)).Stored(Element::kFloat32);
-        });
-  }
-
- private:
-  static constexpr float kRate = 1.0F / 64;
-
-  [[nodiscard]] const SharedTensor& result() const override { return weights_->updated; }
-  void EnqueueRows(Stream& stream, long first, long rows) const override {
-    const Element element = weights_->gradients->shape().element;
-    const auto enqueue = [&]<std::size_t kBytes>() {
-      LaunchOn(stream,
-               MasterUpdateBody<kBytes>{PacksAt<FloatPack>(weights_->updated, first),
-                                        PacksAt<FloatPack>(weights_->master, first),
-                                        PacksAt<ElementPack<kBytes>>(weights_->gradients, first),
-                                        PacksOf(rows), element, kRate});
-    };
-    if (SizeOf(element) == 2)
-      enqueue.template operator()<2>();
-    else
-      enqueue.template operator()<4>();
-  }
-};
-
-class ConversionWorkload : public WeightsWorkload {
- public:
-  using WeightsWorkload::WeightsWorkload;
-  void Connect() override {
-    weights_->updated->Connect();
-    weights_->weights->Connect();
-  }
-  [[nodiscard]] Cost cost() const override {
-    return CostOf({weights_->updated, weights_->weights});
-  }
-  void Reset(Stream& stream) override {
-    Fill(stream, weights_->updated, seed_);
-    PoisonResult(stream);
-    weights_->weights->Expect(
-        [updated = weights_->updated](int rank, long row, long column) {
-          return updated->Expected(rank, row, column);
-        },
-        [updated = weights_->updated, element = weights_->weights->shape().element] {
-          return updated->error().Stored(element);
-        });
-  }
-
- private:
-  [[nodiscard]] const SharedTensor& result() const override { return weights_->weights; }
-  void EnqueueRows(Stream& stream, long first, long rows) const override {
-    const Element element = weights_->weights->shape().element;
-    const auto enqueue = [&]<std::size_t kBytes>() {
-      LaunchOn(stream, ConversionBody<kBytes>{
-                           PacksAt<ElementPack<kBytes>>(weights_->weights, first),
-                           PacksAt<FloatPack>(weights_->updated, first), PacksOf(rows), element});
-    };
-    if (SizeOf(element) == 2)
-      enqueue.template operator()<2>();
-    else
-      enqueue.template operator()<4>();
-  }
-};
+// A step bound by memory.
+TensorStep MemoryStep(std::vector<SharedTensor> inputs, const SharedTensor& output,
+                      std::uint32_t seed) {
+  TensorStep step = StepOn(std::move(inputs), output, seed);
+  step.cost.memory_bytes = step.cost.moved_bytes;
+  return step;
+}
 
 }  // namespace
 
-MasterWeights::MasterWeights(Device& device, long layers, SharedTensor gradients,
-                             SharedTensor weights)
-    : layers(layers), gradients(std::move(gradients)), weights(std::move(weights)) {
+MasterWeights::MasterWeights(Device& device, SharedTensor gradients, SharedTensor weights)
+    : gradients(std::move(gradients)), weights(std::move(weights)) {
   TensorShape shape = this->gradients->shape();
   shape.element = Element::kFloat32;
   master = MakeTensor(device, shape);
   updated = MakeTensor(device, shape);
 }
 
-std::size_t MasterWeights::bytes() const { return 2 * master->shape().bytes(); }
-
-std::unique_ptr<Workload> MakeMasterUpdate(const Machine& machine,
-                                           std::shared_ptr<MasterWeights> weights,
+std::unique_ptr<Workload> MakeMasterUpdate(const Machine& machine, const MasterWeights& weights,
                                            std::uint32_t seed) {
-  return std::make_unique<MasterUpdateWorkload>(machine, std::move(weights), seed);
+  constexpr float kRate = 1.0F / 64;
+  const SharedTensor& master = weights.master;
+  const SharedTensor& gradients = weights.gradients;
+  const SharedTensor& updated = weights.updated;
+  TensorStep step = MemoryStep({master, gradients}, updated, seed);
+  step.enqueue = [master, gradients, updated](Stream& stream, long first, long rows) {
+    const TensorShape& shape = gradients->shape();
+    OfSize(shape.element, [&]<std::size_t kBytes>() {
+      LaunchOn(stream, MasterUpdateBody<kBytes>{
+                           PacksAt<FloatPack>(updated, first), PacksAt<FloatPack>(master, first),
+                           PacksAt<ElementPack<kBytes>>(gradients, first),
+                           rows * shape.columns / kPackLanes, shape.element, kRate});
+    });
+  };
+  step.oracle = [master, gradients](int rank, long row, long column) {
+    return master->Expected(rank, row, column) - kRate * gradients->Expected(rank, row, column);
+  };
+  step.error = [gradients] {
+    return gradients->error().AsTerm().And(ErrorOfSum(2)).Stored(Element::kFloat32);
+  };
+  return MakeTensorStep(machine, step);
 }
 
-std::unique_ptr<Workload> MakeConversion(const Machine& machine,
-                                         std::shared_ptr<MasterWeights> weights,
+std::unique_ptr<Workload> MakeConversion(const Machine& machine, const MasterWeights& weights,
                                          std::uint32_t seed) {
-  return std::make_unique<ConversionWorkload>(machine, std::move(weights), seed);
+  const SharedTensor& updated = weights.updated;
+  const SharedTensor& converted = weights.weights;
+  TensorStep step = MemoryStep({updated}, converted, seed);
+  step.enqueue = [updated, converted](Stream& stream, long first, long rows) {
+    const TensorShape& shape = converted->shape();
+    OfSize(shape.element, [&]<std::size_t kBytes>() {
+      LaunchOn(stream, ConversionBody<kBytes>{PacksAt<ElementPack<kBytes>>(converted, first),
+                                              PacksAt<FloatPack>(updated, first),
+                                              rows * shape.columns / kPackLanes, shape.element});
+    });
+  };
+  step.oracle = [updated](int rank, long row, long column) {
+    return updated->Expected(rank, row, column);
+  };
+  step.error = [updated, element = converted->shape().element] {
+    return updated->error().Stored(element);
+  };
+  return MakeTensorStep(machine, step);
 }
 
 }  // namespace overlapbench

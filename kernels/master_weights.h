@@ -6,8 +6,9 @@
 //
 // Small changes that the layers' type would round away add up in the master. Both are bound by
 // memory: 10 and 6 bytes per weight with bfloat16 layers. Tensors have the rows of all layers, one
-// after the other, and a part is one layer. The master stays as it is, so that a step can be
-// repeated. On the host backend, where layers have float32, converting is copying.
+// after the other, so a part of as many as there are layers is one layer. The master stays as it
+// is, so that a step can be repeated. On the host backend, where layers have float32, converting is
+// copying.
 #pragma once
 
 #include <memory>
@@ -18,24 +19,18 @@ namespace overlapbench {
 
 struct MasterWeights {
   // Both tensors have the same shape. Rows of a layer times columns must be a multiple of 4.
-  MasterWeights(Device& device, long layers, SharedTensor gradients, SharedTensor weights);
+  MasterWeights(Device& device, SharedTensor gradients, SharedTensor weights);
 
-  long layers;
   SharedTensor gradients;
   SharedTensor weights;  // the result
   SharedTensor master;
   SharedTensor updated;
-
-  // The bytes of both float32 tensors.
-  [[nodiscard]] std::size_t bytes() const;
 };
 
 // `seed`: for the master, and for what no other work makes.
-std::unique_ptr<Workload> MakeMasterUpdate(const Machine& machine,
-                                           std::shared_ptr<MasterWeights> weights,
+std::unique_ptr<Workload> MakeMasterUpdate(const Machine& machine, const MasterWeights& weights,
                                            std::uint32_t seed);
-std::unique_ptr<Workload> MakeConversion(const Machine& machine,
-                                         std::shared_ptr<MasterWeights> weights,
+std::unique_ptr<Workload> MakeConversion(const Machine& machine, const MasterWeights& weights,
                                          std::uint32_t seed);
 
 }  // namespace overlapbench

@@ -13,7 +13,7 @@
 namespace overlapbench {
 
 // Both tensors have one shape. `seed`: for `from`, if no other work makes it.
-std::unique_ptr<Workload> MakeReversedRows(const Machine& machine, SharedTensor from,
-                                           SharedTensor to, std::uint32_t seed);
+std::unique_ptr<Workload> MakeReversedRows(const Machine& machine, const SharedTensor& from,
+                                           const SharedTensor& to, std::uint32_t seed);
 
 }  // namespace overlapbench

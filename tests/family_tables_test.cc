@@ -554,9 +554,9 @@ std::string RefusalOfSevenths(const std::string& scenario_name, const std::strin
 
 TEST(Parts, AreRefusedWhereTheyDoNotDivideTheWork) {
   const auto refused = RefusalOfSevenths;
-  EXPECT_EQ(refused("Ddp/Buckets", "forward"), "5 layers cannot be cut into 7 parts");
+  EXPECT_EQ(refused("Ddp/Buckets", "forward"), "5 products cannot be cut into 7 parts");
   EXPECT_EQ(refused("Layers/CrossLayer", "free"), "3 layers cannot be cut into 7 parts");
-  EXPECT_EQ(refused("MixedPrecision/Step", "update"), "3 layers cannot be cut into 7 parts");
+  EXPECT_EQ(refused("MixedPrecision/Step", "update"), "144 rows cannot be cut into 7 parts");
   EXPECT_EQ(refused("Moe/DispatchCombine", "experts"),
             "2 micro-batches cannot be cut into 7 parts");
   EXPECT_EQ(refused("Fsdp/Prefetch", "forward"), "3 products cannot be cut into 7 parts");

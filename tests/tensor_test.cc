@@ -355,8 +355,7 @@ TEST_P(TensorTest, RowsAreCopiedAndSummedInEveryElementType) {
 // In float32, and rounded once.
 TEST_P(TensorTest, MasterWeightsAreUpdatedAndConverted) {
   const TensorShape shape{.element = Element::kBfloat16, .rows = 12, .columns = 16};
-  const auto weights = std::make_shared<MasterWeights>(device(), 3, MakeTensor(device(), shape),
-                                                       MakeTensor(device(), shape));
+  const MasterWeights weights(device(), MakeTensor(device(), shape), MakeTensor(device(), shape));
   const auto update = MakeMasterUpdate(machine(), weights, kSeed);
   const auto convert = MakeConversion(machine(), weights, kSeed);
   update->Connect();
@@ -373,7 +372,7 @@ TEST_P(TensorTest, MasterWeightsAreUpdatedAndConverted) {
   EXPECT_EQ(converted.fault, "");
   constexpr double kHalfUnit = 1.0 / 512;  // of bfloat16, and values are below 2
   EXPECT_LE(converted.max_rel_err, 2 * kHalfUnit);
-  EXPECT_THROW(update->EnqueuePart(*stream, {0, 2}), Error);
+  EXPECT_THROW(update->EnqueuePart(*stream, {0, 7}), Error);
 }
 
 // Rows 0 to 3, 4 to 7 and 8 to 11 occupy the same memory in turn.

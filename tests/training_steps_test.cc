@@ -34,21 +34,27 @@ Timings EachTook(const ScenarioReport& row, double ms) {
 
 // ---- The passes of a stack of layers
 
-TEST(LayerStack, APassHasTheFingerprintOfWhatItMakes) {
+TEST(LayerStack, APassIsCheckedInEveryLayersGradients) {
   const auto device = OpenHostDevice(1);
   const Machine machine{*device, TestRanks()};
   const auto stream = device->CreateStream({});
-  const SharedTensor gradients = MakeTensor(*device, LayerStack::ShapeOfGradients(*device, 2, 8));
-  const auto stack = std::make_shared<LayerStack>(*device, 2, 8, 4, gradients);
-  for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
-    const auto workload = MakePass(machine, stack, pass, 1);
-    workload->Connect();
-    workload->Reset(*stream);
-    workload->Enqueue(*stream);
+  const SharedTensor gradients = MakeTensor(*device, {.rows = 16, .columns = 8});
+  const LayerStack stack(*device, 2, 8, 4, gradients);
+  const auto forward = MakeLinear(machine, stack.Forward());
+  const auto backward = MakeLinear(machine, stack.Backward());
+  for (const auto& [pass, result, row] :
+       {std::tuple(&forward, stack.outputs, 0L), std::tuple(&backward, gradients, 0L),
+        std::tuple(&backward, gradients, 8L)}) {
+    Workload& workload = **pass;
+    workload.Connect();
+    workload.Reset(*stream);
+    workload.Enqueue(*stream);
     stream->Synchronize(machine.timeout, "the test");
-    EXPECT_EQ(workload->Verify(*stream).fault, "");
-    const SharedTensor& made = pass == Pass::kForward ? stack->outputs : gradients;
-    EXPECT_EQ(workload->Fingerprint(), made->Fingerprint(machine, *stream));
+    EXPECT_EQ(workload.Verify(*stream).fault, "");
+    const auto fingerprint = workload.Fingerprint();
+    result->PoisonRows(*stream, row, 1);
+    EXPECT_NE(workload.Verify(*stream).fault, "");
+    EXPECT_NE(workload.Fingerprint(), fingerprint);
   }
 }
 

@@ -31,6 +31,7 @@ class TensorStepWorkload : public Workload {
       seed += TensorStep::kSeedsApart;
     }
     step_.output->PoisonRows(stream, 0, rows());
+    if (step_.oracle) step_.output->Expect(step_.oracle, step_.error);
   }
 
   void Enqueue(Stream& stream) override { step_.enqueue(stream, 0, rows()); }
@@ -44,6 +45,7 @@ class TensorStepWorkload : public Workload {
   Verdict Verify(Stream& stream) override {
     const std::uint64_t result = step_.output->Fingerprint(machine_, stream);
     fingerprint_ = result;
+    if (step_.oracle) return step_.output->Verify(machine_, stream);
     for (const Checked& before : checked_)
       if (Now(stream, result, before.read) == before.bits) return before.verdict;
     HeldRows held(stream, machine_.timeout);

@@ -6,6 +6,8 @@
 // device. Each step of a chain is checked in this way (WorkPlan::is_result), and the chain is right
 // if all of them are.
 //
+// A single operation may have an oracle instead.
+//
 // For attention, the comparison takes the host some tenths of a second, and a benchmark's runs do
 // the same steps. A result that is bit-identical to one already found right, for bit-identical
 // inputs, is therefore not compared again.
@@ -66,6 +68,9 @@ struct TensorStep {
   // A part is `rows` of the output's rows.
   std::function<void(Stream& stream, long first, long rows)> enqueue = {};
   std::function<ExpectedValue(HeldRows& held, long row, long column)> expected = {};
+  // Of operations whose result follows from their inputs' oracles: it is then checked against this
+  // one, not against `expected`, and so is what other works make of it (workload/tensor.h).
+  Tensor::Oracle oracle = {};
   std::function<RoundingError()> error = {};  // of a right output
   // Workload::IneffectiveKnob(), for steps that have a knob.
   std::function<std::string()> ineffective_knob = {};
