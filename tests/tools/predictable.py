@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import samples
+import traces
 from overlapbench.prediction.factors import even, passing, rules_of
 from overlapbench.prediction.links import weight
 from overlapbench.prediction.replay import replay
@@ -34,6 +35,26 @@ class Machine:
 
     def collective_ms(self, name: str, bytes_: float, ranks: int) -> float:
         return self.alpha_ms + weight(name, ranks) * bytes_ / (self.GBps * 1e6)
+
+    def whole_ms(self, row: Row) -> list[float]:
+        """Return the time alone of each work."""
+        whole = []
+        for place, work in enumerate(row.works):
+            share = next(s.share for s in row.own.steps if s.work == place)
+            one = self.collective_ms(work.collective, work.wire_bytes * share, row.ranks)
+            whole.append(one / share if work.collective else COMP_MS[work.name] * LAYERS)
+        return whole
+
+    def factors(self, row: Row) -> tuple[list[list[float]], list[list[int]]]:
+        """Return slowdowns, and what waits for SMs."""
+        slowdown, waits = even(row), passing(row)
+        for comm, work in enumerate(row.works):
+            for comp in range(2):
+                if work.collective:
+                    slowdown[comm][comp] = self.comm_slowdown
+                    slowdown[comp][comm] = self.comp_slowdown
+                    waits[comm][comp] = int(row.by_kernel(work))
+        return slowdown, waits
 
 
 def ddp(machine: Machine, ranks: int, layers_of_bucket: int, transport: str = "nccl") -> Row:
@@ -85,18 +106,8 @@ def _row(machine: Machine, name: str, ranks: int, transport: str, works: Sequenc
 
 
 def _runs(machine: Machine, row: Row) -> list[Run]:
-    whole = []
-    for place, work in enumerate(row.works):
-        share = next(s.share for s in row.own.steps if s.work == place)
-        one = machine.collective_ms(work.collective, work.wire_bytes * share, row.ranks)
-        whole.append(one / share if work.collective else COMP_MS[work.name] * LAYERS)
-    slowdown, waits = even(row), passing(row)
-    for comm, work in enumerate(row.works):
-        for comp in range(2):
-            if work.collective:
-                slowdown[comm][comp] = machine.comm_slowdown
-                slowdown[comp][comm] = machine.comp_slowdown
-                waits[comm][comp] = int(row.by_kernel(work))
+    whole = machine.whole_ms(row)
+    slowdown, waits = machine.factors(row)
     runs = []
     for place, work in enumerate(row.works):
         own = tuple(replace(s, lane=0, after=()) for s in row.own.steps if s.work == place)
@@ -115,6 +126,44 @@ def _runs(machine: Machine, row: Row) -> list[Run]:
             runs.append(replace(_timed(run, done.total_ms), lanes_ms=spans))
     done = replay(row.own, _alone(row.own, whole), rules_of(row, slowdown, waits))
     return [*runs, _timed(row.own, done.total_ms)]
+
+
+def profiled(
+    machine: Machine, row: Row, path: Path, *, sizes: bool = True, stated: bool = False
+) -> str:
+    """Write what PyTorch's profiler records of a row: three steps of it, all enqueued early.
+
+    sizes   state what collectives do, and their sizes, as PyTorch 2.3 and newer do
+    stated  state who waits for whom, as enable_cuda_sync_events does
+    """
+    slowdown, waits = machine.factors(row)
+    alone_ms = _alone(row.own, machine.whole_ms(row))
+    done = replay(row.own, alone_ms, rules_of(row, slowdown, waits))
+    events = []
+    for number in range(3):
+        start_us = 1e6 + 1e3 * done.total_ms * number
+        events.append(traces.step(number, start_us - 50, 40))
+        for place, step in enumerate(row.own.steps):
+            work, correlation = row.works[step.work], 1000 * number + place
+            known: dict[str, object] = {"correlation": correlation}
+            if work.collective and sizes:
+                count = round(work.wire_bytes * step.share / 2)
+                known |= {"Collective name": work.collective.lower(), "dtype": "BFloat16",
+                          "In msg nelems": count, "Out msg nelems": count,
+                          "Group size": row.ranks}  # fmt: skip
+            kernel = f"ncclDevKernel_{work.collective}" if work.collective else work.name
+            begin, end = done.begin_ms[place], done.end_ms[place]
+            events.append(traces.work(kernel, start_us + 1e3 * begin, 1e3 * (end - begin),
+                                      7 + 13 * step.lane, **known))  # fmt: skip
+            # The host enqueues a sum after what it waits for.
+            turn = step.after[0] + 0.5 if work.collective == "AllReduce" else place
+            events.append(traces.call(start_us - 45 + 0.1 * turn, 0.02, correlation))
+            for awaited in step.after if stated else ():
+                at_us = start_us - 45 + 0.1 * awaited + 0.03, start_us - 45 + 0.1 * turn - 0.03
+                events += traces.stream_wait(at_us, 10_000 + len(events), 7 + 13 * step.lane,
+                                             7 + 13 * row.own.steps[awaited].lane)  # fmt: skip
+    traces.write(path, traces.kineto(events))
+    return str(path)
 
 
 def triple(slowdown: Sequence[Sequence[float]], extra: float = 1.0, backend: str = "cuda") -> Row:

@@ -107,6 +107,7 @@ def _write_schedules(home: Path) -> None:
     steps = [predictable.ddp(machine, 2, layers) for layers in (1, 2)]
     steps += [predictable.ddp(machine, 2, layers, "copy") for layers in (1, 2)]
     steps += [predictable.fsdp(machine, 8, 1)]
+    predictable.profiled(machine, steps[0], home / "my_step.json")
     for name in ("steps", "more"):
         predictable.write(home / f"{name}.json", steps)
 

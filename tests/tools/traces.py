@@ -39,6 +39,17 @@ def call(ts: float, dur: float, correlation: int) -> Json:
     return event("cuda_runtime", "cudaLaunchKernel", ts, dur, correlation=correlation)
 
 
+def stream_wait(
+    at_us: tuple[float, float], correlation: int, stream: int, awaited: int
+) -> list[Json]:
+    """The record of an event on a stream, and another stream's wait for it."""
+    args = {"cuda_sync_kind": "Stream Wait Event", "stream": stream, "wait_on_stream": awaited,
+            "wait_on_cuda_event_record_corr_id": correlation, "correlation": correlation + 1,
+            "device": 0}  # fmt: skip
+    record, wait = (call(ts, 0.01, correlation + later) for later, ts in enumerate(at_us))
+    return [record, wait, event("cuda_sync", "Stream Wait Event", at_us[1], 0.01, **args)]
+
+
 def step(number: int, ts: float, dur: float) -> Json:
     return event("user_annotation", f"ProfilerStep#{number}", ts, dur)
 

@@ -5,19 +5,21 @@
         --network 50
     overlapbench predict steps.json --benchmark Ddp --transport nccl,copy \\
         --bucket-bytes 32M,64M
+    overlapbench predict my_step.json steps.json --transport copy \\
+        --bucket-bytes 64M
     overlapbench predict steps.json --benchmark Fsdp --gpus 16,64,256,1024 \\
         --network 25,50 -o scaling.svg
 
 The files are results of `overlapbench run --predictable`, and outputs of --plan_ranks for schedules
-that depend on the ranks. Options take lists; all combinations are predicted. A line has the time
-with its 95 % interval, and what it consists of: computation; link, the communication that nothing
-hides; contention, works that slow each other down; and prior, what more hosts cost by a law that
-was fitted to published tables and not measured here. Where the row was measured, its time is beside
-it.
+that depend on the ranks. Traces, one per rank, are of a step of your own: it is predicted with
+another transport, bucket size or prefetching, and results say what it lacks. Options take lists;
+all combinations are predicted. A line has the time with its 95 % interval, and what it consists of:
+computation; link, the communication that nothing hides; contention, works that slow each other
+down; and prior, what more hosts cost by a law that was fitted to published tables and not measured
+here. Where the step was measured, its time is beside it.
 
 What was measured must suffice: a line on the error stream names what cannot be predicted, and what
-to measure. docs/prediction.md has the
-equations, and how far predictions were off.
+to measure. docs/prediction.md has the equations, and how far predictions were off.
 
 Exit status: 0, or 2 if a file has no schedules, if what was measured suffices for no prediction, or
 if an argument is bad.
@@ -31,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench.cli.command_line import command, manual_parser, number_from, say, screen
+from overlapbench.cli.trace import add_choices
 from overlapbench.output import (
     ResultError,
     print_text,
@@ -38,7 +41,8 @@ from overlapbench.output import (
     require_ending,
     require_file,
 )
-from overlapbench.prediction.answers import answers
+from overlapbench.prediction.answers import Traced, answers
+from overlapbench.traces.rules import Rules
 from overlapbench.view.prediction import PICTURES, advice, picture, text_of
 
 _AXES = ("bucket_bytes", "prefetch", "comm_sms", "microbatches")
@@ -58,6 +62,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
         network=options.network,
         latency_us=options.latency,
         transport=options.transport,
+        traced=Traced(options.step, options.window, Rules(options.rules)),
         **{axis: getattr(options, axis) for axis in _AXES},
     )
     if not found:
@@ -102,7 +107,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     counts = _list_of(number_from(1), "a whole number of at least 1")
     rates, words = _list_of(_positive, "a number above 0"), _list_of(_word, "a value")
-    add("files", nargs="+", metavar="FILE", help="a result, a plan, or a glob")
+    add("files", nargs="+", metavar="FILE", help="a result, a plan, a trace, or a glob")
     add("--benchmark", default="", metavar="REGEX", help="only these rows")
     add("--gpus", type=counts, metavar="N,...", help="how many (default: as measured)")
     add("--nodes", type=counts, metavar="N,...", help="on so many hosts (default: 8 GPUs each)")
@@ -112,6 +117,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     for axis in _AXES:
         flag = f"--{axis.replace('_', '-')}"
         add(flag, dest=axis, type=words, metavar="V,...", help=f"values of the axis {axis}")
+    add_choices(parser)
     add("--json", action="store_true", help="print JSON")
     text = f"draw time and efficiency against the GPUs, as one of {', '.join(PICTURES)}"
     add("-o", "--output", type=Path, metavar="FILE", help=text)

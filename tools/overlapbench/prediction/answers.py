@@ -2,16 +2,21 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from overlapbench.output import ResultError, expand
 from overlapbench.prediction.links import Network
-from overlapbench.prediction.model import Book, Prediction, Question, predict_one
+from overlapbench.prediction.model import Book, Prediction, Question, inputs_of, predict_one
+from overlapbench.prediction.replay import Rules as Rates
 from overlapbench.prediction.schedules import Row, read_rows
+from overlapbench.prediction.traced import row_of, settled
 from overlapbench.reading.names import chooser, spell_sizes
 from overlapbench.reading.source import load
+from overlapbench.traces.files import is_trace, read_traces
+from overlapbench.traces.rules import Rules, parse_rule
 
 
 def predict(
@@ -23,17 +28,24 @@ def predict(
     network: float | Iterable[float] | None = None,
     latency_us: float = 5.0,
     transport: str | Iterable[str] | None = None,
+    step: int | None = None,
+    window: str | None = None,
+    rules: Sequence[str] = (),
     **axes: str | int | Iterable[str | int] | None,
 ) -> list[Prediction]:
     """Predict how long measured steps would take under other conditions, in all combinations.
 
-    source      results that were measured with --predictable, and outputs of --plan_ranks
+    source      results that were measured with --predictable, and outputs of --plan_ranks; or a
+                trace of your own step, one file per rank, and results of the same machine
     benchmark   which rows, as for --benchmark_filter
     gpus        how many GPUs
     nodes       on how many hosts; 8 GPUs on each unless given
     network     GB/s of each GPU to other hosts, in one direction
     latency_us  of a message on that network
     transport   of the collectives
+    step        of a trace: only this step, or this sample; of several, that of median length
+    window      only windows (annotations) of this name
+    rules       classes of spans by name, such as "my_fused_kernel=COMM"
     axes        other settings, such as bucket_bytes="64M" or prefetch=2
 
     ResultError  a file has no schedules, or what was measured does not suffice: one line that says
@@ -47,6 +59,7 @@ def predict(
         network=network,
         latency_us=latency_us,
         transport=transport,
+        traced=Traced(step, window, Rules([parse_rule(rule) for rule in rules])),
         **axes,
     )
     if refusals:
@@ -54,13 +67,31 @@ def predict(
     return found
 
 
+@dataclass(frozen=True)
+class Traced:
+    """Which step of a trace, and the classes of its spans."""
+
+    step: int | None
+    window: str | None
+    rules: Rules
+
+
 def answers(
-    source: Any, benchmark: str, *, latency_us: float, **conditions: Any
+    source: Any, benchmark: str, *, latency_us: float, traced: Traced, **conditions: Any
 ) -> tuple[list[Prediction], list[str]]:
     """Return what can be predicted, and a line for each combination that cannot."""
-    rows = read_rows([str(one) for one in _listed(source)])
+    sources = expand([str(one) for one in _listed(source)])
+    traces = [one for one in sources if is_trace(one)]
+    rows = read_rows([one for one in sources if one not in traces])
     chooses = chooser(benchmark)
-    bases = [row for row in rows if row.own.time and row.is_step and chooses(row.name)]
+    if traces:
+        read, known = row_of(read_traces(traces, traced.rules), traced.step, traced.window)
+        inputs = inputs_of(Book([*rows, read], known=known), read, Question())
+        bases = [settled(read, Rates(inputs.slowdown, inputs.waits))]
+        book = Book([*rows, *bases], known=known)
+    else:
+        bases = [row for row in rows if row.own.time and row.is_step and chooses(row.name)]
+        book = Book(rows)
     if not bases:
         raise ResultError("no measured step has schedules: measure one with --predictable")
     named = {name: _listed(values) for name, values in conditions.items()}
@@ -68,7 +99,6 @@ def answers(
         _question(dict(zip(named, values, strict=True)), latency_us)
         for values in itertools.product(*(values or [None] for values in named.values()))
     ]
-    book = Book(rows)
     found, refusals = [], []
     for base in _distinct(bases, {name for name, values in named.items() if values}):
         for question in asked:

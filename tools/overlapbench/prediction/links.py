@@ -49,7 +49,7 @@ def links_of(rows: Iterable[Row]) -> Links:
             if work.collective and work.wire_bytes and alone and len(alone[0].owners) == 1:
                 share = alone[0].steps[0].share
                 point = Point(work.wire_bytes * share, alone[1].ms * share, row)
-                key = (work.collective, row.transport_of(work), row.ranks, row.hosts)
+                key = (work.collective, row.transport_of(work), row.ranks_of(work), row.hosts)
                 found.setdefault(key, []).append(point)
     return found
 

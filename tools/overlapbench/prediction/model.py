@@ -16,6 +16,7 @@ import numpy as np
 from overlapbench.output import ResultError
 from overlapbench.prediction.changes import CHANGES
 from overlapbench.prediction.factors import (
+    LATENCY_MS,
     Pair,
     closest,
     even,
@@ -27,10 +28,13 @@ from overlapbench.prediction.factors import (
 from overlapbench.prediction.links import Asked, Network, links_of, time_of
 from overlapbench.prediction.published import LLM_FOUNDRY, fit_scale
 from overlapbench.prediction.replay import replay
-from overlapbench.prediction.schedules import Row, Step, Time, Work
+from overlapbench.prediction.schedules import SUMS, Row, Step, Time, Work
 from overlapbench.reading.names import BenchmarkName
 
 _DRAWS = 200
+_LEAST_DRAWS = 20  # of long schedules, such as those of traces
+_MOST_STEPS = 100_000  # that all draws replay
+_SLOWER = 1.02  # a collective that takes longer by more may hold up what waits for it
 _FEW = 8  # residuals of other families from which their quantile is taken
 _MOST_SPREAD = 0.3  # of an input; a row that is known less well says so itself
 _OF_THE_PRIOR = 0.3  # its standard error, as a share
@@ -88,13 +92,14 @@ class Book:
         contention: bool = True,
         shuffle: int | None = None,
         multiplied: bool = False,
+        known: Sequence[Pair] = (),
     ) -> None:
         self.rows, self.gate, self.multiplied = rows, gate, multiplied
         self.links = links_of(rows)
         pairs = [pair for row in rows for pair in pairs_of(row, gate=gate)] if contention else []
         if shuffle is not None:
             pairs = shuffled(pairs, np.random.default_rng(shuffle).permutation(len(pairs)).tolist())
-        self.pairs = pairs
+        self.pairs = [*pairs, *known]
 
     @functools.cached_property
     def _residuals(self) -> dict[str, list[float]]:
@@ -190,20 +195,39 @@ class Inputs:
 def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
     """Collect what is known of a row's parts; ResultError if something is not."""
     row = scheduled(book, base, question)
+    if base.is_traced and (row.ranks, row.hosts) != (base.ranks, base.hosts):
+        raise ResultError(
+            f"{base.name}: a trace tells nothing of other GPUs: give a result instead"
+        )
+    moved = row.transport != base.transport
     count = len(row.works)
     none = [[0.0] * count for _ in range(count)]
     inputs = Inputs(row, [], even(row), passing(row), [0.0] * count, none, book.multiplied)
     near = base if base.transport == row.transport else None
+    changed = row.is_traced and (moved or row.own is not base.own)
     for step in row.own.steps:
         work = row.works[step.work]
         known = _most_similar(base, work)
         if known:
             inputs.spreads[step.work] = known[1].spread
-        if work.collective and row.own.owners[step.lane] is None:
+        if step.recorded and not (moved and work.kind == "COMM"):
+            ms = step.recorded.ms
+            if changed and work.kind == "COMM":
+                ms += LATENCY_MS * row.by_kernel(work)
+        elif work.collective and row.own.owners[step.lane] is None:
             asked = Asked(
                 work.collective, row.transport_of(work), work.wire_bytes * step.share, near
             )
-            ms = time_of(book.links, asked, row.ranks, row.hosts, question.network)
+            ms = time_of(book.links, asked, row.ranks_of(work), row.hosts, question.network)
+            if step.recorded:
+                was = replace(asked, transport=base.transport, near=base)
+                recorded_ms = step.recorded.ms + LATENCY_MS * base.by_kernel(work)
+                ms *= recorded_ms / time_of(book.links, was, row.ranks_of(work), row.hosts)
+        elif step.recorded:
+            raise ResultError(
+                f"{base.name}: '{work.name}' states no collective and size, so its time by "
+                f"{row.transport} is unknown: record it with PyTorch 2.3 or newer"
+            )
         elif known:
             had, has = known[0].amount, work.amount
             ms = known[1].ms * (has / had if had and has else 1) * step.share
@@ -212,9 +236,37 @@ def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
                 f"{base.name}: '{work.name}' was not measured alone: measure {row.name}"
             )
         inputs.alone_ms.append(ms)
+    if changed:
+        _require_followers(inputs)
+        inputs.row = _without_delays(row)
     if all(owner is None for owner in row.own.owners):  # else pairs are not measured
         _add_factors(book, base, inputs)
     return inputs
+
+
+def _require_followers(inputs: Inputs) -> None:
+    """Refuse a slower collective of which the trace does not state what waits for it."""
+    row, steps = inputs.row, inputs.row.own.steps
+    followed = {k for step in steps for k in step.after if steps[k].lane != step.lane}
+    for place, (step, ms) in enumerate(zip(steps, inputs.alone_ms, strict=True)):
+        name = row.works[step.work].collective
+        is_slower = step.recorded and ms > _SLOWER * (step.recorded.ms + LATENCY_MS)
+        if is_slower and name and name not in SUMS and place not in followed:
+            raise ResultError(
+                f"{row.name}: the trace does not state what waits for {row.works[step.work].name}:"
+                " record it with enable_cuda_sync_events=True (torch.profiler._ExperimentalConfig)"
+            )
+
+
+def _without_delays(row: Row) -> Row:
+    """Return a trace's row whose communication waits as the rules say, not as recorded."""
+    steps = (
+        replace(step, recorded=replace(step.recorded, delay_ms=None))
+        if step.recorded and row.works[step.work].kind == "COMM"
+        else step
+        for step in row.own.steps
+    )
+    return replace(row, runs=(*row.runs[:-1], replace(row.own, steps=tuple(steps))))
 
 
 def _most_similar(base: Row, work: Work) -> tuple[Work, Time] | None:
@@ -235,12 +287,15 @@ def _most_similar(base: Row, work: Work) -> tuple[Work, Time] | None:
 
 def _add_factors(book: Book, base: Row, inputs: Inputs) -> None:
     row = inputs.row
+    must_know = row.transport != base.transport or (row.is_traced and row.own is not base.own)
     used = {step.work: step.lane for step in row.own.steps}
     for comm in used:
         for comp in used:
             if comm == comp or row.works[comm].computes or used[comm] == used[comp]:
                 continue
             pairs = _alike(book.pairs, base, row, row.works[comp], row.works[comm])
+            if must_know and not pairs and row.works[comm].collective and row.works[comp].computes:
+                raise ResultError(_unknown_pair(base, row, row.works[comm]))
             size = row.works[comm].wire_bytes * max(
                 s.share for s in row.own.steps if s.work == comm
             )
@@ -262,7 +317,7 @@ def _alike(pairs: Iterable[Pair], base: Row, row: Row, comp: Work, comm: Work) -
     family = [
         pair
         for pair in pairs
-        if pair.row.name.family == base.name.family
+        if (base.is_traced or pair.row.name.family == base.name.family)
         and pair.row.transport_of(pair.row.works[pair.comm]) == row.transport_of(comm)
         and pair.row.works[pair.comm].collective == comm.collective
         and pair.row.works[pair.comm].kind == comm.kind
@@ -275,6 +330,15 @@ def _alike(pairs: Iterable[Pair], base: Row, row: Row, comp: Work, comm: Work) -
         if any(pair.comp_slowdown is not None for pair in own):
             return own
     return same
+
+
+def _unknown_pair(base: Row, row: Row, comm: Work) -> str:
+    by = row.transport_of(comm)
+    family = "Ddp" if base.is_traced else base.name.family
+    return (
+        f"{base.name}: how much {comm.name} by {by} and computation slow each other down is not"
+        f" known: measure ./bench --predictable --benchmark_filter=^{family}/ --axis transport={by}"
+    )
 
 
 # ---- the answer
@@ -292,8 +356,10 @@ def predict_one(book: Book, base: Row, question: Question) -> Prediction:
     """
     inputs = inputs_of(book, base, question)
     row, steps = inputs.row, inputs.row.own.steps
-    collectives = [bool(row.works[step.work].collective) for step in steps]
-    free = [0.0 if no else ms for no, ms in zip(collectives, inputs.alone_ms, strict=True)]
+    works = [row.works[step.work] for step in steps]
+    collectives = [bool(work.collective) for work in works]
+    moves = [bool(w.collective or (row.is_traced and w.kind == "COMM")) for w in works]
+    free = [0.0 if no else ms for no, ms in zip(moves, inputs.alone_ms, strict=True)]
     computation = inputs.total(free, even(row), passing(row))
     unslowed = inputs.total(None, even(row), passing(row))
     total = inputs.total()
@@ -328,7 +394,7 @@ def _draws(inputs: Inputs, steps: Sequence[Step]) -> Iterable[tuple[float, float
     random = np.random.default_rng(0)
     spreads = np.minimum(inputs.spreads, _MOST_SPREAD)
     of_factors = np.minimum(inputs.factor_spreads, _MOST_SPREAD)
-    for _ in range(_DRAWS):
+    for _ in range(max(_LEAST_DRAWS, min(_DRAWS, _MOST_STEPS // len(steps)))):
         noise = np.exp(random.normal(0, spreads)).tolist()
         alone_ms = [ms * noise[s.work] for s, ms in zip(steps, inputs.alone_ms, strict=True)]
         slowdown = np.array(inputs.slowdown) * np.exp(random.normal(0, of_factors))

@@ -34,7 +34,8 @@ class Rules:
 @dataclass
 class Replayed:
     total_ms: float
-    end_ms: list[float]  # of each step
+    begin_ms: list[float]  # of each step
+    end_ms: list[float]
     beside_ms: list[float]  # of each step, with anything else
 
 
@@ -63,14 +64,17 @@ class _Replay:
                 self.followers[one].append(step)
         self.waiting = [len(earlier) for earlier in before]
         self.latency_ms = [
-            rules.latency_ms[step.work] if rules.latency_ms else 0.0 for step in run.steps
+            rules.latency_ms[step.work] if rules.latency_ms and step.delay_ms is None else 0.0
+            for step in run.steps
         ]
         self.ready_ms = [starts_ms[step.lane] if starts_ms else 0.0 for step in run.steps]
+        for place, begun in enumerate(run.steps):
+            self.ready_ms[place] += begun.recorded.enqueued_ms if begun.recorded else 0.0
         self.left_ms = [
             max(0.0, ms - late) for ms, late in zip(alone_ms, self.latency_ms, strict=True)
         ]
         count = len(run.steps)
-        self.done = Replayed(0.0, [math.inf] * count, [0.0] * count)
+        self.done = Replayed(0.0, [math.inf] * count, [math.inf] * count, [0.0] * count)
         self.free = {step for step in range(count) if not self.waiting[step]}
         self.running: list[int] = []
         self.blocked: dict[
@@ -111,7 +115,7 @@ class _Replay:
             self.free.remove(step)
             holder = _holder(self.run, self.running, step, self.rules)
             if holder is None:
-                self.running.append(step)
+                self.begin(step)
             else:
                 self.blocked[step] = holder, self.left_after_this_kernel_ms(step, holder)
         return math.inf
@@ -125,7 +129,7 @@ class _Replay:
 
     def advance(self, upcoming_ms: float) -> None:
         """Go on to the next event."""
-        rates = [_rate(self.run, self.running, step, self.rules) for step in self.running]
+        rates = [rate_of(self.run, self.running, step, self.rules) for step in self.running]
         pairs = list(zip(self.running, rates, strict=True))
         passed_ms = min(self.left_ms[step] / rate for step, rate in pairs)
         passed_ms = min(passed_ms, upcoming_ms - self.now_ms)
@@ -150,17 +154,24 @@ class _Replay:
             for step, (holder, until_ms) in self.blocked.items()
             if self.left_ms[holder] <= until_ms + _TINY_MS
         ]
-        self.running += passes
         for step in passes:
+            self.begin(step)
             del self.blocked[step]
+
+    def begin(self, step: int) -> None:
+        self.running.append(step)
+        self.done.begin_ms[step] = self.now_ms
 
     def release(self, follower: int, step: int) -> None:
         """Note that a step waits no longer for the one that ended."""
         steps = self.run.steps
         self.waiting[follower] -= 1
-        handover_ms = self.rules.handover_ms * (steps[follower].lane != steps[step].lane)
-        after_ms = self.now_ms + max(handover_ms, self.latency_ms[follower])
-        self.ready_ms[follower] = max(self.ready_ms[follower], after_ms)
+        crosses, recorded = steps[follower].lane != steps[step].lane, steps[follower].recorded
+        if recorded and recorded.delay_ms is not None:
+            delay_ms = recorded.delay_ms * (crosses is recorded.crosses)
+        else:
+            delay_ms = max(self.rules.handover_ms * crosses, self.latency_ms[follower])
+        self.ready_ms[follower] = max(self.ready_ms[follower], self.now_ms + delay_ms)
         if not self.waiting[follower]:
             self.free.add(follower)
 
@@ -184,12 +195,15 @@ def _meet(run: Run, one: int, other: int) -> bool:
 
 def _holder(run: Run, running: Sequence[int], step: int, rules: Rules) -> int | None:
     """Return the running kernel that leaves a communication no SM."""
+    if run.steps[step].delay_ms is not None:  # its wait is part of it
+        return None
     waits = rules.waits[run.steps[step].work]
     holders = (i for i in running if waits[run.steps[i].work] and _meet(run, i, step))
     return next(holders, None)
 
 
-def _rate(run: Run, running: Sequence[int], step: int, rules: Rules) -> float:
+def rate_of(run: Run, running: Sequence[int], step: int, rules: Rules) -> float:
+    """Return how fast a step advances beside the others that are running."""
     slowdown = rules.slowdown
     own = slowdown[run.steps[step].work]
     others = [run.steps[i].work for i in running if _meet(run, i, step)]

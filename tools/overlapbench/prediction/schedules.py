@@ -15,6 +15,8 @@ from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.source import decode_json, load
 
 VERSION = 1
+TRACE = "Trace"  # the family of a row that was read from a trace
+SUMS = ("AllReduce", "ReduceScatter")  # of gradients, for which a step waits once, at its end
 _BY_COPY = ("copy", "nccl_ce")  # transports that move data by copy engine
 
 
@@ -28,7 +30,8 @@ class Work:
     flops: float = 0
     moved_bytes: float = 0
     wire_bytes: float = 0  # of a collective, as nccl-tests counts them
-    transport: str = ""  # if it is not the row's
+    transport: str = ""  # if it is not the row's; likewise the ranks
+    ranks: int = 0
 
     @property
     def computes(self) -> bool:
@@ -40,6 +43,16 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """What a trace tells of a step."""
+
+    ms: float  # its time alone
+    enqueued_ms: float = 0  # from the begin of the run: it begins no earlier
+    delay_ms: float | None = 0  # after what it waits for; None: as the rules of the replay say
+    crosses: bool = False  # the delay follows the end of a step on another lane, not on its own
+
+
+@dataclass(frozen=True)
 class Step:
     work: int
     lane: int
@@ -47,6 +60,11 @@ class Step:
     after: tuple[int, ...] = ()
     host_after: tuple[int, ...] = ()
     engine: str = ""
+    recorded: Recorded | None = None
+
+    @property
+    def delay_ms(self) -> float | None:
+        return self.recorded.delay_ms if self.recorded else None
 
 
 @dataclass(frozen=True)
@@ -89,6 +107,10 @@ class Row:
         """Whether it is more than one work or a pair."""
         return len(self.own.steps) > 2
 
+    @property
+    def is_traced(self) -> bool:
+        return self.name.family == TRACE
+
     def alone(self, work: int) -> tuple[Run, Time] | None:
         """Return the measured run of a work alone, and the time of a whole; None without one."""
         for run in self.runs:
@@ -111,6 +133,9 @@ class Row:
 
     def transport_of(self, work: Work) -> str:
         return work.transport or self.transport
+
+    def ranks_of(self, work: Work) -> int:
+        return work.ranks or self.ranks
 
 
 def read_rows(arguments: Sequence[str]) -> list[Row]:

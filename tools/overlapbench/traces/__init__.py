@@ -15,5 +15,6 @@ collectives  which kernels are one collective, and how long each waited for the 
 idle         why the device was idle
 breakdown    the shares of a window by class, and of idle by cause
 patterns     known causes of lost time, with one line of advice each
+waits        who waits for whom in traces of PyTorch's profiler, where they state it
 path         who waited for whom in our own traces, and the longest path through a step
 """

@@ -116,7 +116,7 @@ def _kernels(trace: Trace) -> Iterator[tuple[object, int]]:
 def _in_order(ranks: Sequence[list[Work]], traces: Sequence[Trace]) -> list[Collective]:
     """Match the kernels of a communicator."""
     timed = list(_by_moments(ranks, traces))
-    operations = {tuple(_operation(_span(work, traces)) for work in works) for works in ranks}
+    operations = {tuple(operation(_span(work, traces)) for work in works) for works in ranks}
     if len(operations) > 1:
         return timed
     counted = list(zip(*ranks, strict=True))
@@ -131,7 +131,7 @@ def _by_moments(ranks: Sequence[list[Work]], traces: Sequence[Trace]) -> Iterato
         heads = {place: _span(queue[-1], traces) for place, queue in enumerate(queues)}
         arrived = max(head.begin_ns for head in heads.values())
         over = [place for place, head in heads.items() if head.end_ns <= arrived]
-        if not over and len({_operation(head) for head in heads.values()}) > 1:
+        if not over and len({operation(head) for head in heads.values()}) > 1:
             over = [min(heads, key=lambda place: heads[place].end_ns)]
         if not over:
             yield tuple(queue[-1] for queue in queues)
@@ -148,7 +148,7 @@ def _span(work: Work, traces: Sequence[Trace]) -> Span:
     return traces[work[0]].spans[work[1]]
 
 
-def _operation(span: Span) -> str:
+def operation(span: Span) -> str:
     """Return what a collective does, if its file or its name tells."""
     found = _OPERATION.search(span.collective or span.name)
     return found[0].lower().replace("_", "") if found else ""

@@ -24,6 +24,7 @@ from overlapbench.traces.rules import Rules
 _SQLITE = b"SQLite format 3\0"
 _REPORTS = (".nsys-rep", ".qdrep")
 _IN_FOLDERS = (*SUFFIXES, ARCHIVE, ".sqlite")
+_SHOWN_BYTES = 1 << 16
 _NAMED_ROWS = 3  # in an error message
 _RANK = re.compile(r"rank[_-]?(\d{1,5})(?!\d)", re.I)
 # Rounded times overlap by a microsecond: Kineto wrote whole ones before 2022.
@@ -53,6 +54,16 @@ def files_of(arguments: Sequence[str]) -> Iterator[str]:
     """Return the files to read: expand globs and folders."""
     for source in expand(arguments):
         yield from _within(source)
+
+
+def is_trace(source: str) -> bool:
+    """Tell whether a file, a folder or an archive is read as traces: its first text shows it."""
+    if source == "-":
+        return False
+    if Path(source).is_dir() or source.endswith((*_REPORTS, ARCHIVE)) or _is_sqlite(source):
+        return True
+    starts = (text.read(_SHOWN_BYTES).lstrip() for text in opened(source))
+    return any(start.startswith(b"[") or b'"traceEvents"' in start for start in starts)
 
 
 def _within(source: str) -> list[str]:

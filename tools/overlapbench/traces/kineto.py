@@ -6,10 +6,10 @@
 
 These complete events (`X`) are read, in any order: `kernel`, `gpu_memcpy` and `gpu_memset` are
 spans. `..._runtime` and `..._driver` (of CUDA, XPU and others) are the calls that launched them,
-matched by `correlation`. `user_annotation` and `gpu_user_annotation` are windows. `ts` has
-fractions of a microsecond and counts from the base, which is a common clock for the files of all
-ranks. So are times since 1970, which Kineto wrote before it had a base. A file may contain several
-processes (processes.py) and devices (devices.py).
+matched by `correlation`. `cuda_sync` states who waits for whom (waits.py). `user_annotation` and
+`gpu_user_annotation` are windows. `ts` has fractions of a microsecond and counts from the base,
+which is a common clock for the files of all ranks. So are times since 1970, which Kineto wrote
+before it had a base. A file may contain several processes (processes.py) and devices (devices.py).
 
 In our own files, the `args` of each device event contain `class`, `step`, `row`, `run`, `sample`,
 `lane` and `rank`. An event with `class` is a span, whatever its category. A file may contain
@@ -49,6 +49,7 @@ from overlapbench.traces.path import Arrows, Track, track_of
 from overlapbench.traces.plausible import Fault, Omitted, plausible
 from overlapbench.traces.processes import Call, Calls, Device, Process, name_of, ranks_among
 from overlapbench.traces.rules import Rules
+from overlapbench.traces.waits import CATEGORY, Wait, arrows_of, read_wait
 from overlapbench.traces.windows import number_of, place
 
 _OURS = "overlapbench"
@@ -59,6 +60,12 @@ _SPANS: Mapping[str, Category] = {  # including names from before 2021
     "memcpy": Category.MEMCPY,
     "gpu_memset": Category.MEMSET,
     "memset": Category.MEMSET,
+}
+_TYPE_BYTES = {
+    **dict.fromkeys(("byte", "char", "bool", "float8", "int8", "uint8"), 1),
+    **dict.fromkeys(("half", "bfloat16", "short", "float16"), 2),
+    **dict.fromkeys(("float", "int", "float32", "int32"), 4),
+    **dict.fromkeys(("double", "long", "float64", "int64"), 8),
 }
 _CALLS = ("runtime", "driver")  # the last words of categories
 _ARROW = "dependency"
@@ -127,6 +134,7 @@ class _Reader:
         self.annotations: dict[Process, list[Window]] = defaultdict(list)
         self.samples: dict[tuple[Process, Sample], Window] = {}  # if they are annotated
         self.idle: dict[Process, list[Window]] = defaultdict(list)  # with the cause as the name
+        self.waits: list[Wait] = []
 
     def read_events(self) -> None:
         for number, event in enumerate(self.file):
@@ -150,6 +158,9 @@ class _Reader:
         category, args = _text(event.get("cat")).lower(), _object(event.get("args"))
         if "class" in args or category in _SPANS:
             self._read_work(number, event, _SPANS.get(category, Category.OTHER), args)
+        elif category == CATEGORY:
+            if wait := read_wait(number, _process(event, args), args):
+                self.waits.append(wait)
         elif category.endswith(_CALLS):
             correlation, times = _count(args.get("correlation")), _times(event, True)
             if correlation is not None and not isinstance(times, Fault):
@@ -184,7 +195,7 @@ class _Reader:
             step=str(args.get("step", "")),
             operation=_count(args.get("External id")) if is_own else None,
             communication=_count(args.get("communication")),
-            bytes=_count(args.get("bytes")),
+            bytes=_count(args.get("bytes", _message_bytes(args))),
             blocks=_count(args.get("blocks", _product(args.get("grid")))),
             engine=_text(args.get("engine")),
             peer="all" if peer == "all" else _count(peer),
@@ -192,6 +203,7 @@ class _Reader:
             sample=_count(args.get("sample")),
             group=self._group(args),
             collective=self._known(_text(args.get("Collective name"))),
+            ranks=_count(args.get("Group size")),
         )
         correlation, track = _count(args.get("correlation")), track_of(event) if is_own else None
         self.work.append(
@@ -279,6 +291,8 @@ class _Reader:
         device.spans = [self._placed(*one) for one in work]
         if not isinstance(device.pid, OwnRank):
             device.spans = plausible(device.spans, self._recorded, self.omitted)
+            waits = [w for w in self.waits if (w.process, w.device) == (device.pid, device.name)]
+            device.arrows = arrows_of(waits, device.spans, self.calls, self.base_ns)
         elif self.about:
             device.arrows = self.arrows.between(device.spans, lanes, self.base_ns)
         return device
@@ -400,6 +414,13 @@ def _product(grid: object) -> int | None:
     if not isinstance(grid, Sequence) or not all(isinstance(size, int) for size in grid):
         return None
     return math.prod(grid)
+
+
+def _message_bytes(args: Arguments) -> int | None:
+    """Return the size of a collective as PyTorch states it: the larger side, of all ranks."""
+    counts = [_count(args.get(f"{side} msg nelems")) for side in ("In", "Out")]
+    size = _TYPE_BYTES.get(_text(args.get("dtype")).lower().partition("_")[0])
+    return None if size is None or None in counts else size * max(n or 0 for n in counts)
 
 
 def _times(event: Arguments, is_own: bool) -> Interval | Fault:

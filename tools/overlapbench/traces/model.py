@@ -54,7 +54,7 @@ class Span:
     step: str = ""  # of our schedule, to which this work or wait belongs
     operation: int | None = None  # the same for all spans of one of our steps in a sample
     communication: int | None = None  # the same for all its parts, on all ranks
-    bytes: int | None = None  # written by a copy or fill
+    bytes: int | None = None  # written by a copy or fill; of a collective, as nccl-tests counts
     blocks: int | None = None  # of a kernel's grid
     engine: str = ""  # SM, copy or core; this and the next three are only in our traces
     peer: int | str | None = None  # the rank at the other end, or "all"
@@ -62,6 +62,7 @@ class Span:
     sample: int | None = None
     group: str = ""  # the communicator of a collective, if the file states it
     collective: str = ""  # what a collective does, likewise
+    ranks: int | None = None  # of its communicator, likewise
 
     @property
     def interval(self) -> Interval:
