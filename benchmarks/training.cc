@@ -194,7 +194,7 @@ Work TensorWorks::Multiply(const std::string& name, std::vector<LinearProblem> p
                            bool is_result) const {
   WorkMemory memory{.own_bytes = ProductWorkspaceBytes(machine_.device)};
   for (LinearProblem& problem : problems) {
-    problem.seed = seed_;
+    problem.seed += seed_;
     memory.tensors.insert(memory.tensors.end(), {problem.a, problem.w, problem.added, problem.d});
   }
   return WorkOf(

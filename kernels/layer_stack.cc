@@ -38,6 +38,7 @@ std::vector<LinearProblem> LayerStack::Forward() const {
 }
 
 std::vector<LinearProblem> LayerStack::Backward() const {
+  constexpr std::uint32_t kAfterWeights = 2U << 24;  // the inputs, also a W here, must differ
   std::vector<LinearProblem> products;
   for (long step = 0; step < layers; ++step) {
     products.push_back({.a = inputs,
@@ -49,7 +50,8 @@ std::vector<LinearProblem> LayerStack::Backward() const {
                         .d = gradients,
                         .a_row = step * kRowsApart,
                         .d_row = step * width,
-                        .rows = width});
+                        .rows = width,
+                        .seed = kAfterWeights});
   }
   return products;
 }

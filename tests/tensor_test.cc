@@ -143,6 +143,7 @@ TEST_P(TensorTest, InputsOfAWorkDiffer) {
                                     const std::vector<SharedTensor>& inputs) {
     workload->Connect();
     workload->Reset(*stream);
+    stream->Synchronize(kPatience, "filling");
     std::set<std::vector<double>> found;
     for (const SharedTensor& input : inputs) {
       std::vector<double> values;
@@ -156,18 +157,17 @@ TEST_P(TensorTest, InputsOfAWorkDiffer) {
   expect_different("linear", MakeLinear(machine(), {linear}), {linear.a, linear.w, linear.added});
   const BlockSum sum{make(), make(), make()};
   expect_different("sum", MakeBlockSum(machine(), sum), {sum.own, sum.arrivals});
-  const auto pass = std::make_shared<LayerStack>(device(), 1, 16, 16, make());
-  expect_different("pass", MakePass(machine(), pass, Pass::kBackward, kSeed),
-                   {pass->inputs, pass->weights, pass->transposed});
-  const auto update = std::make_shared<LayerStack>(device(), 1, 16, 16, make());
+  const LayerStack stack(device(), 1, 16, 16, make());
+  expect_different("pass", MakeLinear(machine(), stack.Backward()),
+                   {stack.inputs, stack.weights, stack.transposed});
   const SharedTensor sums = make();
-  expect_different("update", MakeUpdate(machine(), update, sums, kSeed), {update->weights, sums});
+  expect_different("update", MakeUpdate(machine(), stack, sums, kSeed), {stack.weights, sums});
   const auto tied = std::make_shared<LinkedLayers>(device(), 1, 0, make(), make());
   expect_different("tied layers", MakeLinkedLayers(machine(), tied, LayerRows::kTied, kSeed),
                    {tied->inputs, tied->weights, tied->sums});
-  const auto master = std::make_shared<MasterWeights>(device(), 1, make(), make());
+  const MasterWeights master(device(), make(), make());
   expect_different("master", MakeMasterUpdate(machine(), master, kSeed),
-                   {master->master, master->gradients});
+                   {master.master, master.gradients});
 }
 
 TEST_P(TensorTest, RejectsAnUnwrittenRow) {
