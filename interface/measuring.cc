@@ -167,7 +167,7 @@ std::string Measuring::Measure(const std::function<Benchmark()>& find) {
     // The others do not know of the error and wait for this rank.
     benchmark::ClearRegisteredBenchmarks();
     ended_ = fmt::format("an earlier row ended the measuring: {}", error.what());
-    if (ranks_->size() > 1) ranks_->TellOthers(error.what());
+    ranks_->TellOthers(error.what());
     throw;
   }
   return reporter.text();

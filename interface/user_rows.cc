@@ -125,12 +125,10 @@ std::vector<Run> WithEmptyForms(std::vector<Run> runs, const Callable& nothing, 
   for (Run& run : runs) {
     if (IsAlone(run)) {
       const Work work = run.schedule.works().front();
-      Callable callable = nothing;
-      callable.work_class = work->work_class;
       const auto empty = std::make_shared<const WorkPlan>(WorkPlan{
-          .name = EmptyFormOf(work->name),
-          .work_class = work->work_class,
-          .make = [callable, &log] { return std::make_unique<CallableWorkload>(callable, log); }});
+          .name = EmptyFormOf(work->name), .work_class = work->work_class, .make = [nothing, &log] {
+            return std::make_unique<CallableWorkload>(nothing, log);
+          }});
       all.push_back({.name = EmptyFormOf(run.name),
                      .schedule = run.schedule.With(work, empty),
                      .gated = run.gated,
@@ -141,14 +139,6 @@ std::vector<Run> WithEmptyForms(std::vector<Run> runs, const Callable& nothing, 
     all.push_back(std::move(run));
   }
   return all;
-}
-
-// The longest time of an empty lane. On an H200 an empty lane takes 6.0 to 7.0 us in rows of two
-// callables, and one with a kernel of 1,024 elements 9.2 to 9.7. On the host, both times include
-// calling the callable, which varies.
-double LongestEmpty_ms(const Device& device, double empty_ms) {
-  constexpr double kLessThanAnyKernel_ms = 0.0008;
-  return device.backend() == Backend::kHost ? 1.5 * empty_ms : empty_ms + kLessThanAnyKernel_ms;
 }
 
 // On the host, calling a callable takes 10 us on a core that is awake, and several times as long on
@@ -173,7 +163,7 @@ Remark JudgeEmptiness(const Measurement& measurement, const Remark& otherwise) {
   constexpr double kMicrosecondsInMillisecond = 1000;
   for (const Work& work : measurement.own().schedule.works()) {
     for (const auto& [took_ms, empty_ms] : TimesToCompare(measurement, work->name)) {
-      if (took_ms > LongestEmpty_ms(measurement.device(), empty_ms)) continue;
+      if (took_ms > LongestEmpty_ms(measurement.device().backend(), empty_ms)) continue;
       return Remark::Invalid(fmt::format(
           "'{}' left its lane empty: alone it took {:.1f} us, and an empty callable "
           "{:.1f} "
@@ -222,6 +212,11 @@ void RequireWorks(const UserRow& row) {
 }
 
 }  // namespace
+
+double LongestEmpty_ms(Backend backend, double empty_ms) {
+  constexpr double kLessThanAnyKernel_ms = 0.0008;
+  return backend == Backend::kHost ? 1.5 * empty_ms : empty_ms + kLessThanAnyKernel_ms;
+}
 
 FamilyText ScheduleFamily() {
   return {.name = "Schedule",

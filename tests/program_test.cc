@@ -110,6 +110,7 @@ TEST(Program, RefusesBadUsageBeforeMpiStarts) {
            {"--no-such-flag"},
            {"--budget_ms=x"},
            {"--benchmark_filter=("},
+           {"--benchmark_filter=" + std::string(100000, '(') + std::string(100000, ')')},
            {"--axis=grid"},
            {"--inject_delay=Delay:x"},
            {"--backend=host", "--benchmark_out=/no/such/folder/x"}}) {

@@ -74,6 +74,11 @@ class UserRowsTest : public testing::Test {
   bool compared_in_quiet_ = false;  // of the last row, its own run
 };
 
+TEST(LongestEmpty, IsLessThanTheShortestKernel) {
+  EXPECT_DOUBLE_EQ(LongestEmpty_ms(Backend::kCuda, 0.0065), 0.0073);
+  EXPECT_DOUBLE_EQ(LongestEmpty_ms(Backend::kHost, 0.010), 0.015);
+}
+
 TEST_F(UserRowsTest, WorkThatKeepsTheDeviceBusyElsewhereLeavesTheLaneEmpty) {
   const Callable comp = Make("comp", WorkClass::kCompute, here_);
   const Callable comm = Make("comm", WorkClass::kComm, away_);
