@@ -203,7 +203,10 @@ RowTable::Block RowTable::MakeBlock(const std::vector<std::string>& names) const
     });
   }
   std::vector<std::string> heading = SplitBehind(common, '/');
-  if (!heading.empty()) heading.back().replace(heading.back().size() - 1, 1, "  ");
+  if (!heading.empty()) {
+    heading.back().pop_back();
+    heading.back() += "  ";
+  }
   std::size_t axis_keys = 0;
   for (const std::string& axis : parts.axes) {
     if (!parts.TellApart(axis)) {

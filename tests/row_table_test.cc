@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/catalog.h"
@@ -156,6 +158,78 @@ TEST(RowTable, StartsABlockWhereOtherColumnsDo) {
       80, {Measured("Overlap/A+B/bytes:1/cache:cold"), Measured("Overlap/A+B/bytes:2/cache:cold"),
            Measured("Comm/B/bytes:1/cache:cold"), Measured("Comm/B/bytes:2/cache:cold")});
   EXPECT_NE(text.find("\n\nComm/B  cache:cold\nbytes  time ms\n  1 B"), std::string::npos) << text;
+}
+
+// At most three axes beside the figures, and those of all rows. As many rows as possible go
+// together.
+TEST(RowTable, HasBlocksOfFewAxes) {
+  const auto headings = [](const std::vector<std::string>& names) {
+    std::vector<Row> rows;
+    for (const std::string& name : names) rows.push_back(Measured("Overlap/" + name));
+    std::string all;
+    for (const std::string& line : LinesOf(Shown(80, rows)))
+      if (line.starts_with("Overlap"))
+        all += line + "\n";
+      else if (const auto end = line.find("  T ms"); end != std::string::npos)
+        all += "[" + line.substr(0, end) + "]\n";
+    return all;
+  };
+  EXPECT_EQ(headings({"A+B/a:1/b:1/c:1/d:1", "A+B/a:2/b:1/c:1/d:1", "A+B/a:2/b:2/c:1/d:1",
+                      "A+B/a:2/b:2/c:2/d:1", "A+B/a:2/b:2/c:2/d:2"}),
+            "Overlap/A+B  d:1\n[a  b  c  ]\nOverlap/A+B  a:2 b:2 c:2 d:2\n[]\n");
+  EXPECT_EQ(headings({"A+B/n:1", "A+B/n:2", "A+C/m:1", "A+C/m:2"}),
+            "Overlap/A+B\n[n  ]\nOverlap/A+C\n[m  ]\n");
+}
+
+// Unless the names leave no room for figures. A pipe has 120 columns.
+TEST(RowTable, HasBlocksWhoseFiguresHaveRoom) {
+  const auto blocks = [](std::size_t columns, std::size_t length) {
+    const std::string name = "Overlap/" + std::string(length, 'A') + "+B";
+    const auto lines = LinesOf(Shown(columns, {Measured(name), Measured(name + "C")}));
+    return std::ranges::count_if(lines, [](const auto& one) { return one.starts_with("Overlap"); });
+  };
+  // Figures need 32 columns or a third of them, the mark 11, and a gap takes 2.
+  for (const auto& [columns, most] :
+       {std::pair{80U, 80U - 26 - 11 - 2}, {120U, 120U - 32 - 11 - 2}, {0U, 120U - 32 - 11 - 2}}) {
+    EXPECT_EQ(blocks(columns, most - 3), 1) << columns;
+    EXPECT_EQ(blocks(columns, most - 2), 2) << columns;
+  }
+}
+
+// Figures are those of numbers, not of names.
+TEST(RowTable, NotesWhatReasonsHaveInCommon) {
+  std::vector<Row> rows;
+  const auto add = [&](RowState state, const std::string& reason) {
+    rows.push_back(Measured("Overlap/A+B/n:" + std::to_string(rows.size())));
+    rows.back().state = state;
+    rows.back().reason = reason;
+  };
+  const std::string begin = "GPU2 of x4 and a_1 took ";
+  const std::string end = " one of all that are here and there";
+  add(RowState::kNoisy, begin + "1,024.5 us, 1e3 more than the 7." + end);
+  add(RowState::kNoisy, begin + "9 us, 5 more than the 123456." + end);
+  for (int i = 1; i < 28; ++i)
+    add(RowState::kControl,
+        "a reason of its own that is too long for a line: " + std::string(i, 'x'));
+  const CounterTable counters = AllCounters();
+  RowTable table(counters, Options(80, rows, true));
+  std::vector<std::string> marks;
+  for (const Row& row : rows) {
+    const std::string line = LinesOf(table.LinesOf(row, 1)).back();
+    marks.push_back(line.substr(line.rfind("\033[", line.rfind("\033[") - 1)));
+  }
+  EXPECT_EQ(marks[0], "\033[33mnoisy\033[0m a");
+  EXPECT_EQ(marks[1], marks[0]);
+  EXPECT_EQ(marks[2], "\033[32mcontrol\033[0m b");
+  EXPECT_EQ(marks[26], "\033[32mcontrol\033[0m z");
+  EXPECT_EQ(marks[27], "\033[32mcontrol\033[0m aa");
+  EXPECT_EQ(marks[28], "\033[32mcontrol\033[0m ab");
+  const std::string notes = table.End(rows);
+  EXPECT_NE(notes.find("\na  " + begin +
+                       "… us, … more than the …. one of all that are here and\n   "
+                       "there\nb  "),
+            std::string::npos)
+      << notes;
 }
 
 TEST(RowTable, TellsRepetitionsApart) {

@@ -203,7 +203,7 @@ TEST_F(RunReporterTest, ARowMayCarryItsSchedules) {
       {.name = "pattern",
        .lanes = {{.name = "comm", .priority = 1, .sms = 8}, {.name = "comp", .rank = 0}},
        .steps = {{1, 1, {.part = {1, 3}}},
-                 {0, 0, {.after = {0, 2}, .host_after = {0}, .other_end = 5, .engine = "engine"}}},
+                 {0, 0, {.after = {0, 2}, .host_after = {0}, .other_end = 5, .engine = "link"}}},
        .time_ms = Figure(2, Interval{1, 3}),
        .enqueue_ms = 0.5,
        .lanes_ms = {{0.25, 1}, {0, 2}}}};
@@ -223,7 +223,7 @@ TEST_F(RunReporterTest, ARowMayCarryItsSchedules) {
       R"("ms_high": 3.0000000000000000e+00, "enqueue_ms": 5.0000000000000000e-01, "lanes": [)"
       R"({"name": "comm", "priority": 1, "sms": 8}, {"name": "comp", "rank": 0}], )"
       R"("lanes_ms": [[0.25, 1], [0, 2]], "steps": [[1, 1, 1, 3, []], [0, 0, 0, 1, [0, 2], )"
-      R"({"host_after": [0], "other_end": 5, "engine": "engine"}]]}]})");
+      R"({"host_after": [0], "other_end": 5, "engine": "link"}]]}]})");
 }
 
 TEST_F(RunReporterTest, ARowMayHaveNoUndefinedCounters) {

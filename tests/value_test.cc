@@ -89,6 +89,7 @@ TEST(SaysNothing, IfTheIntervalReachesTooFar) {
   }
   EXPECT_EQ(ShownOf(CounterOf("", Range::kSigned), {-12.48, Interval{-18.4, -6.6}}), "?");
   EXPECT_EQ(ShownOf(CounterOf(""), {2.3, Interval{2.2, 3.5}}), "?") << "one side decides";
+  EXPECT_EQ(ShownOf(CounterOf(""), {12, Interval{6, 18}}), "12 ±6") << "as long as itself";
   EXPECT_EQ(ShownOf(CounterOf("", Range::kSigned), -12.48), "-12.48") << "without an interval";
 }
 
