@@ -3,7 +3,7 @@
 //
 // Its streams do not look like host streams, so callables run on the enqueueing thread. Work may
 // also run elsewhere, on no stream of the device, where no gate holds it. While it runs, the memory
-// is busy, and a stream takes 4 ms to record an event. The clock counts in multiples of 4 ms, so
+// is busy, and a stream takes 12 ms to record an event. The clock counts in multiples of 12 ms, so
 // shorter delays on a busy host measure as 0.
 #pragma once
 
@@ -39,7 +39,7 @@ class WorkElsewhere {
 };
 
 // What an event takes while the memory is busy.
-inline constexpr std::chrono::milliseconds kBesideWork(4);
+inline constexpr std::chrono::milliseconds kBesideWork(12);
 
 class FakeGpuStream : public Stream {
  public:

@@ -19,7 +19,7 @@ namespace {
 using std::chrono_literals::operator""ms;
 
 // Longer than a whole sample after its gate opens.
-constexpr auto kElsewhere = 25ms;
+constexpr auto kElsewhere = 75ms;
 constexpr const char* kEmpty =
     "' left its lane empty: alone it took 0.0 us, and an empty callable 0.0 us; it must enqueue on "
     "the stream passed to it";
@@ -65,7 +65,7 @@ class UserRowsTest : public testing::Test {
   WorkElsewhere elsewhere_;
   Enqueueing away_ = [this](Stream&) { elsewhere_.Enqueue(kElsewhere); };
   Enqueueing here_ = [](Stream& stream) {
-    stream.Enqueue([] { std::this_thread::sleep_for(5ms); });
+    stream.Enqueue([] { std::this_thread::sleep_for(15ms); });
   };
   // It begins after the previous sample's work elsewhere has ended, as after a rest, so that this
   // work disturbs no other sample.
@@ -97,7 +97,7 @@ TEST_F(UserRowsTest, WorkThatKeepsTheDeviceBusyElsewhereLeavesTheLaneEmpty) {
 
 // All calls of a sample are made before its gate opens.
 TEST_F(UserRowsTest, AGateStaysClosedUntilTheWorkOfAllCallsHasEnded) {
-  away_ = [this](Stream&) { elsewhere_.Enqueue(3ms); };
+  away_ = [this](Stream&) { elsewhere_.Enqueue(9ms); };
   const Remark remark = Measure(OVERLAPBENCH_ALONE, {Make("mine", WorkClass::kCompute, away_)},
                                 {{"cache", "warm"}, {"cadence", "streaming"}});
   EXPECT_EQ(remark.reason, std::string("'mine") + kEmpty);
@@ -120,7 +120,7 @@ TEST_F(UserRowsTest, WorkOnItsLaneIsMeasuredWhateverIsElsewhere) {
 TEST_F(UserRowsTest, OneDisturbedComparisonChangesNothing) {
   int calls = 0;
   Enqueueing once = [&](Stream&) {
-    if (++calls == 2 + 5) elsewhere_.Enqueue(100ms);
+    if (++calls == 2 + 5) elsewhere_.Enqueue(300ms);
   };
   Measure(OVERLAPBENCH_ALONE, {Make("mine", WorkClass::kCompute, once)});
   EXPECT_TRUE(compared_in_quiet_);
