@@ -298,6 +298,15 @@ TEST_P(PeerPlanTest, HasTheSamePhasesOnEveryRankAndMovesOfOneLengthButForAWord) 
   }
 }
 
+// A piece may have no elements of a move, which then is none of its step.
+TEST_P(PeerPlanTest, MovesSomethingInEveryMove) {
+  const auto& [problem, direction] = GetParam();
+  if (problem.ranks > 8) return;  // as with fewer
+  for (const auto& plan : StepsOf(problem, direction, 4))
+    for (const auto& step : plan)
+      for (const Move& move : step) EXPECT_GT(move.count, 0);
+}
+
 // Loads write nothing to another rank's memory, and stores read nothing from it.
 TEST_P(PeerPlanTest, CrossesTheLinkInItsDirectionOnly) {
   const auto& [problem, direction] = GetParam();
@@ -575,6 +584,15 @@ TEST(PeerPlan, PassesOnABroadcastInEqualPieces) {
   EXPECT_EQ(count(4, 8192), 64);
   const auto ends = EndsOfPieces(Operation::kBroadcast, 4, 16);
   for (std::size_t i = 0; i < ends.size(); ++i) EXPECT_EQ(ends[i], 8.0 * (i + 1));
+}
+
+// Whole words or not.
+TEST(PeerPlan, APhaseAloneIsOnePiece) {
+  const PeerProblem ring{Operation::kShiftRing, 2, 5, false, 0, 1, false, 4};
+  const auto pieces = PiecesByCopy(ring, 1);
+  ASSERT_EQ(pieces.size(), 1U);
+  EXPECT_EQ(pieces[0].first, 0);
+  EXPECT_EQ(pieces[0].end, 5);
 }
 
 TEST(PeerPlan, IsOfCollectivesAlone) {

@@ -171,6 +171,27 @@ TEST_F(TransportTest, TakesSettingsUpToTheirLimits) {
   ExpectCarries("sm_load", kAllGather, {{"comm_sms", "8"}});
 }
 
+TEST_F(TransportTest, RefusesCtasOfWhatIsNotNccl) {
+  for (const std::string transport : {"nccl_ce", "copy", "sm_load", "sm_store", "sm_bulk"})
+    EXPECT_EQ(Refused(transport, kAllGather, {{"comm_ctas", "4"}}),
+              "comm_ctas is for NCCL only; " + transport + " does not use it");
+}
+
+TEST_F(TransportTest, AllToAllsTakeAPowerOfTwoOfCtas) {
+  for (const char* ctas : {"0", "1", "2", "4", "8", "64"})
+    ExpectCarries("nccl", kAllToAll, {{"comm_ctas", ctas}});
+  for (const char* ctas : {"3", "6", "12", "48"})
+    EXPECT_EQ(Refused("nccl", kAllToAll, {{"comm_ctas", ctas}}).find("NCCL rounds the CTAs "), 0U);
+}
+
+TEST_F(TransportTest, UsesNcclsCopyEnginesOnOneHostOnly) {
+  Ranks apart(RankPlace{.rank = 0, .size = 2}, progress_, 2);
+  const Machine machine{*device_, apart};
+  EXPECT_EQ(NoTransport(machine, {kAllGather}, At("nccl_ce")),
+            "NCCL's collectives by copy engine work within one host only");
+  EXPECT_EQ(NoTransport(machine, {kAllGather}, At("nccl")), "");
+}
+
 TEST_F(TransportTest, RefusesWhatTheMachineCannotDo) {
   const std::string keeps = Refused("nccl_ce", kAllToAll, {}, true);
   EXPECT_EQ(keeps,
