@@ -126,6 +126,7 @@ TEST(Help, SaysWhatTheProgramIs) {
   EXPECT_TRUE(version.ends_with("), backends cuda and host\n") ||
               version.ends_with("), backend host\n"))
       << version;
+  EXPECT_EQ(HelpOn("").find(version), std::string::npos) << "nobody asked for it";
   EXPECT_EQ(AnswerTo(Question::kGpus), std::to_string(VisibleGpus()) + "\n");
   EXPECT_EQ(AnswerTo(Question::kFlags), "");
   EXPECT_EQ(AnswerTo(Question::kNone), "");
