@@ -96,11 +96,11 @@ TEST(Help, ListsEveryCounterAndFamilyAsTheToolsKnowThem) {
 TEST(Help, ListsThePatternsOfTimelines) {
   const std::string json = AnswerTo(Question::kCountersAsJson);
   for (const std::string pattern :
-       {"\"many short kernels\", \"limit\": 0.01, \"least_pct\": 10",
-        "\"gaps from late launches\", \"limit\": 0.50, \"least_pct\": 5",
-        "\"copies and kernels in turn, on different streams\", \"limit\": 0.10, \"least_pct\": 5",
-        "\"a starving device\", \"limit\": 0.50, \"least_pct\": 5"})
-    EXPECT_NE(json.find("    {\"name\": " + pattern + ", \"advice\": "), std::string::npos)
+       {R"("many short kernels", "limit": 0.01, "least_pct": 10)",
+        R"("gaps from late launches", "limit": 0.50, "least_pct": 5)",
+        R"("copies and kernels in turn, on different streams", "limit": 0.10, "least_pct": 5)",
+        R"("a starving device", "limit": 0.50, "least_pct": 5)"})
+    EXPECT_NE(json.find(R"(    {"name": )" + pattern + R"(, "advice": )"), std::string::npos)
         << pattern;
 }
 

@@ -100,6 +100,20 @@ TEST_F(TimedFixtureTest, GoogleBenchmarkHasTheNumbersOfARow) {
   EXPECT_EQ(run.report_label, "");
 }
 
+TEST_F(TimedFixtureTest, GoogleBenchmarkShowsTimesInTheChosenUnit) {
+  for (const auto& [name, unit] :
+       std::map<std::string, benchmark::TimeUnit>{{"ns", benchmark::kNanosecond},
+                                                  {"us", benchmark::kMicrosecond},
+                                                  {"ms", benchmark::kMillisecond},
+                                                  {"s", benchmark::kSecond}}) {
+    options_.time_unit = name;
+    RegisterAnew();
+    Rows rows(suite_.finished);
+    benchmark::RunSpecifiedBenchmarks(&rows, ".");
+    EXPECT_EQ(rows.runs().at(0).time_unit, unit) << name;
+  }
+}
+
 TEST_F(TimedFixtureTest, AnObserverIsToldOfEveryRowAndRepetition) {
   class Notes : public RowObserver {
    public:
