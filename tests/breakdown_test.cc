@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <numeric>
 #include <tuple>
 #include <vector>
@@ -151,6 +153,22 @@ TEST(Breakdown, LateLaunchesAndCopiesApartAddUp) {
 
 // For any works, the pieces add up to the time and the causes to the idle time, and a class runs as
 // long as the union of its works.
+// And of flags the greater one counts.
+TEST(Breakdown, EveryTimeIsSummed) {
+  using Numbers = std::array<double, sizeof(Breakdown) / sizeof(double)>;
+  Numbers numbers{};
+  std::iota(numbers.begin(), numbers.end(), 1);
+  auto sum = std::bit_cast<Breakdown>(numbers);
+  sum.copies_apart = 0;
+  auto twice = std::bit_cast<Breakdown>(numbers);
+  twice.copies_apart = 1;
+  sum.Add(twice);
+  EXPECT_EQ(sum.copies_apart, 1);
+  sum.copies_apart = 2 * std::bit_cast<Breakdown>(numbers).copies_apart;
+  for (double& number : numbers) number *= 2;
+  EXPECT_EQ(std::bit_cast<Numbers>(sum), numbers);
+}
+
 TEST(Breakdown, SharesOfRandomWorkAddUpToTheTime) {
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
     long draws = 0;

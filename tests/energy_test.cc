@@ -170,6 +170,16 @@ TEST(EnergyMeter, TakesTheTicksInsideAnInterval) {
             "the energy counter did not change twice");
 }
 
+TEST(Repetitions, ChangeIfTheyWereTooFewOrFarTooMany) {
+  EXPECT_EQ(RepetitionsAfter(10, 1), 10);
+  EXPECT_EQ(RepetitionsAfter(10, 0.5), 10);
+  EXPECT_EQ(RepetitionsAfter(7, 1.2), 9) << "8.82";
+  EXPECT_EQ(RepetitionsAfter(10, 3), 32) << "31.5";
+  EXPECT_EQ(RepetitionsAfter(10, 1000), 500);
+  EXPECT_EQ(RepetitionsAfter(100, 0.25), 27) << "26.25";
+  EXPECT_EQ(RepetitionsAfter(1, 0.01), 1);
+}
+
 TEST_F(EnergyTest, AnIdleDeviceTakesItsPower) {
   const EnergyLook look = LookAtEnergy(machine());
   EXPECT_EQ(look.missing, "");
