@@ -128,6 +128,10 @@ def test_every_counter_has_a_family_of_its_own(capsys: Capture, tmp_path: Path) 
         "overlapbench_tokens_per_second": 0.5,
         "overlapbench_skew_seconds": 0.5e-6,
         "overlapbench_samples": 0.5,
+        "overlapbench_comp_seconds": 0.5e-3,
+        "overlapbench_bytes_per_second": 0.5e9,
+        "overlapbench_flops_per_second": 0.5e12,
+        "overlapbench_algbw_bytes_per_second": 0.5e9,
         "overlapbench_kernel_seconds": 0.5e-6,
         "overlapbench_kernel_ms_seconds": 0.5e-3,  # another counter than kernel_us
     }.items():
