@@ -277,6 +277,17 @@ def test_the_interval_of_a_gain_is_students_for_one_figure() -> None:
         assert (gain.low, gain.high) == pytest.approx(ends)
 
 
+def test_the_freedom_of_a_gain_is_welchs() -> None:
+    times = [2 * math.exp(log) for log in (-0.1, 0.0, 0.1)]
+    half = 0.1 / math.sqrt(3) * stats.t.isf(0.025, 2)  # the other side does not vary
+    gain = compare_figures(times, [1.0] * 3)
+    assert (gain.low, gain.high, gain.runs) == pytest.approx(
+        (1 - math.exp(half) / 2, 1 - math.exp(-half) / 2, 3)
+    )
+    neither = compare_figures([2.0] * 3, [1.0] * 3)
+    assert (neither.low, neither.high) == pytest.approx((0.5, 0.5))
+
+
 def test_figures_confirm_nothing_where_one_is_missing() -> None:
     with pytest.raises(ResultError, match="not confirmed: a run lacks what is minimised"):
         compare_figures([1.0, 1.0, 1.0], [0.5, math.nan, 0.5])

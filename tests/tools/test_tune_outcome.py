@@ -253,3 +253,9 @@ def test_a_gain_of_energy_is_told_in_joules() -> None:
     assert pair["minimises"] == "energy"
     assert (pair["gain"]["default_J"], pair["gain"]["best_J"]) == (2.0, 1.6)
     assert pair["measured"][0] == {"name": ROW, "energy_J": 2.0, "low_J": 1.9, "high_J": 2.1}
+    study.machine.objective = OBJECTIVES["energy_time"]
+    (pair,) = json.loads(json_of([study], interrupted=False))["pairs"]
+    assert (pair["gain"]["default_Js"], pair["gain"]["best_Js"]) == (2.0, 1.6)
+    assert pair["measured"][0] == {
+        "name": ROW, "energy_time_Js": 2.0, "low_Js": 1.9, "high_Js": 2.1,
+    }  # fmt: skip

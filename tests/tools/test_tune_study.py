@@ -31,6 +31,7 @@ def test_the_machine_is_asked_for_rows_and_settings() -> None:
         {"first": ["comp", "comm"]},
         {("comp",): ROW, ("comm",): f"{ROW}/first:comm"},
     )
+    assert grid.sms == 132
     pair = ("--pair=A+B", "--axis=bytes=1M", "--axis=connections=8")
     assert runner.asked == [
         (*pair, "--benchmark_list_tests"),
