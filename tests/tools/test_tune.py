@@ -338,11 +338,22 @@ def test_values_come_from_the_device_and_the_listing() -> None:
     assert axes["transport"] == Axis(("nccl",), ("nccl", "copy"))
     assert "odd" not in axes
     found = ladders(axes, {"first": "comm"}, 132)
-    assert found["transport"] == ["nccl", "copy"]
-    assert found["sm_target"] == ["0", "108", "116", "120", "124"]
-    assert found["comp_sms"] == ["0", "104", "112", "120", "128"]
-    assert "first" not in found
+    assert found == {
+        "transport": ["nccl", "copy"],
+        "comm_sms": ["0", "4", "8", "12", "24", "32"],
+        "sm_target": ["0", "108", "116", "120", "124"],
+        "comp_sms": ["0", "104", "112", "120", "128"],
+    }
+    more = dict.fromkeys(("comm_ctas", "comp_priority", "comm_priority"), Axis(("0",)))
+    assert ladders(more, {}, 132) == {
+        "comm_ctas": ["0", "4", "8", "16", "32"],
+        "comp_priority": ["0", "1"],
+        "comm_priority": ["0", "1"],
+    }
     assert ladders(axes, {}, 3)["comp_sms"] == ["0", "1", "2"]
+    assert ladders(axes, {}, 15)["comp_sms"] == [*map(str, range(15))]
+    assert "comp_sms" not in ladders(axes, {}, 16)
+    assert ladders(axes, {}, 40)["comp_sms"] == ["0", "32"]
     assert "comp_sms" not in ladders(axes, {}, 1)
 
 
