@@ -164,7 +164,7 @@ def draw_trend(counter: Counter, found: Found, title: str) -> Spec:
         changed = (change for _, changes in parts[name] for change in changes or ())
         marks = [_mark(change, place) for place, change in enumerate(changed)]
         return panel | {
-            "layer": [*_rules(marks, panel["layer"][0]["encoding"]["x"]), *panel["layer"]]
+            "layer": [*_rules(marks, panel["layer"][-1]["encoding"]["x"]), *panel["layer"]]
         }
 
     drawn = vega.lay_out({name: name for name in parts if name in shown}, draw, _COLUMNS, _HEIGHT)
