@@ -121,7 +121,8 @@ def _without_copies(runs: Sequence[Run]) -> list[Run]:
     def identity(run: Run) -> object:
         rows = (row for row in run.result.rows if not math.isnan(row.time_ms))
         figures = frozenset((row.name, row.time_ms, *row.counters.values()) for row in rows)
-        return (run.result.context.get("date"), figures) if figures else id(run)
+        about = map(run.result.context.get, ("date", "self_test", "busy"))
+        return (*about, figures) if figures else id(run)
 
     alike = grouped(runs, identity).values()
     return [replace(same[0], copies=tuple(run.name for run in same[1:])) for same in alike]
