@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Recompute how far predictions are off: predicted beside measured, from recorded results.
 
-    dev/prediction_errors.py steps.json
-    dev/prediction_errors.py steps.json more.json --cases 5 --json
+    dev/prediction_errors.py
+    dev/prediction_errors.py steps.json more.json trace.json --cases 5 --json
 
 The files are results of `overlapbench run --predictable`, on one or more numbers of GPUs or of
-ranks of the host backend. A row's own time is never an input of its prediction. Each test has a
-limit that was set before it was run. Tests for which the files have no rows are named, not passed.
-The falsifiers repeat the test of steps with a part of the model taken out, and pass if it is then
-clearly worse. docs/prediction.md discusses the tables.
+ranks of the host backend, results of Comm and Overlap, and traces; without any, the recorded ones
+of docs/results. Each device is judged by its own rows. A row's own time is never an input of its
+prediction. Each test has a limit that was set before it was run. Tests for which the files have no
+rows are named, not passed. The falsifiers repeat the test of steps with a part of the model taken
+out, and pass if it is then clearly worse. docs/prediction.md discusses the tables.
 
 Exit status: 0 if no test failed; 1 if one did; 2 if a file has no schedules.
 """
@@ -20,6 +21,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -27,13 +29,31 @@ import numpy as np
 
 import checkout  # noqa: F401
 from overlapbench.cli.command_line import command, manual_parser, number_from, screen
-from overlapbench.output import ResultError, print_text
+from overlapbench.grouping import grouped
+from overlapbench.output import ResultError, expand, print_text
 from overlapbench.prediction import links
+from overlapbench.prediction.answers import predict
 from overlapbench.prediction.model import Book, Question, predict_one, replayed
 from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
 from overlapbench.prediction.schedules import Row, read_rows
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.source import load
+from overlapbench.traces.files import is_trace
 from overlapbench.view.console import Entry, Screen, table
 
+RESULTS = Path(__file__).parents[1] / "docs/results"
+RECORDED = (
+    "h100x2/predictions*.json.gz",
+    "h200x2/overlap.json",
+    "h200x4/overlap.json",
+    "h200x2/collectives-?.json.gz",
+    "h200x4/collectives.json.gz",
+    "h200x?/triple.json.gz",
+    "host/delays.json.gz",
+    "h200x2/lab-partition.json",
+    "h200x2/traces/[MT]*rank?.json.gz",
+    "host/traces/*rank?.json.gz",
+)
 _DECIDED = ("transport", "bucket_bytes", "prefetch", "comm_sms", "chunks", "microbatches")
 _SAID = {True: "passed", False: "FAILED", None: "not possible"}
 
@@ -53,6 +73,33 @@ class Pipelines:
 # 31a17bfd, table 5): 405B on 512 H100, 8 pipeline stages. It names neither the micro-batches (the
 # default then was the number of pipeline ranks) nor the stages of a rank (two are usual).
 PIPELINES = (Pipelines("torchtitan 405B, interleaved against 1F1B", 8, 8, 2, 128 / 100),)
+
+
+@dataclass(frozen=True)
+class Weak:
+    """A model of Megatron-LM's table, at 48 replicas of the data."""
+
+    model: str
+    stages: int
+    gpus: int
+    batch: int  # sequences of 4,096 tokens, over all replicas
+    teraflops: float  # of a GPU
+
+
+# Megatron-LM (github.com/NVIDIA/Megatron-LM, images/model_table.png at d98e8a64): H100, tensor
+# parallel by 8 from 384 GPUs on. Other models in each line, so the products differ, too.
+MEGATRON = (
+    Weak("1.7B", 1, 48, 192, 408.8),
+    Weak("7.1B", 1, 96, 192, 465.9),
+    Weak("16B", 1, 192, 192, 489.1),
+    Weak("32B", 1, 384, 192, 459.6),
+    Weak("70B", 2, 768, 384, 419.7),
+    Weak("119B", 4, 1536, 768, 420.5),
+    Weak("177B", 6, 2304, 1152, 432.8),
+    Weak("314B", 8, 3072, 1536, 474.4),
+    Weak("462B", 16, 6144, 3072, 459.9),
+)
+_REPLICAS = 48
 
 
 @dataclass(frozen=True)
@@ -106,16 +153,41 @@ def judged(
     return Test(name, limit, bool(judge(known)), told, known)
 
 
-def validate(rows: Sequence[Row]) -> Iterator[Test]:
+def _other_sms(sources: Iterable[str]) -> Iterator[Case]:
+    """Predict the factor of a product at another SM count of the communication, by its waves.
+
+    From a pair at other SMs: times W(N - SMs) / W(N - the other SMs), W(n) the waves of the
+    product's tiles of 128 x 256 on n SMs.
+    """
+    known = []
+    for source in sources:
+        document = json.loads(load(source))
+        sms = int(document["context"]["device_multiprocessors"])
+        for entry in document["benchmarks"]:
+            axes = dict(BenchmarkName.parse(entry["name"]).axes)
+            ran_beside = entry.get("coverage", 0) > 0.8 and "comp_sms" not in axes
+            if axes.get("first") == "comm" and ran_beside and entry.get("comm_sms"):
+                waves = math.ceil(int(axes["n"]) ** 2 / (128 * 256) / (sms - entry["comm_sms"]))
+                known.append((axes.get("transport", "nccl"), waves, entry))
+    for (by, waves, one), (by_other, other_waves, other) in itertools.permutations(known, 2):
+        if by == by_other and one["comm_sms"] != other["comm_sms"]:
+            factor = one["comp_slowdown"] * other_waves / waves
+            told = f"{by}, {one['comm_sms']:.0f} to {other['comm_sms']:.0f} SMs"
+            yield Case(told, factor, other["comp_slowdown"])
+
+
+def validate(rows: Sequence[Row], traces: Sequence[str], pairs: Sequence[str]) -> Iterator[Test]:
     """Run every test."""
     measured = [row for row in rows if row.own.time and row.backend != "host"]
-    gpu = [row for row in measured if not _is_wide(row)]
-    yield judged("repeat:4 of a pair from repeat:1", "mean 2 %", _repeats(gpu), within(0.02))
-    yield from _steps(gpu)
-    yield from _more_ranks(gpu)
-    yield _decisions(gpu)
+    for device, own in grouped(measured, lambda row: row.device).items() or [("", [])]:
+        for test in _of_device([row for row in own if not _is_wide(row)]):
+            if test.passed is not None:
+                yield replace(test, name=f"{device.removeprefix('NVIDIA ')}: {test.name}")
     yield judged("host backend: delays on more ranks", "mean 2 %", _delays(rows), within(0.02))
     yield from _three_lanes(measured)
+    yield judged("factors at other SM counts, by waves", "none", _other_sms(pairs), lambda _: True)
+    yield judged("a trace, unchanged", "each 1 %", _unchanged(traces),
+                 lambda cases: all(abs(case.error) <= 0.01 for case in cases))  # fmt: skip
     yield judged(
         "published: 128 to 512 GPUs, one model left out", "mean 3 %", _scaled(), within(0.03)
     )
@@ -125,7 +197,23 @@ def validate(rows: Sequence[Row]) -> Iterator[Test]:
         (Case(one.name, _bubble_ratio(one), one.measured) for one in PIPELINES),
         lambda cases: all(abs(c.predicted - c.measured) < 0.3 * (c.measured - 1) for c in cases),
     )
+    yield judged("published: Megatron-LM, a pipeline of twice the GPUs", "none",
+                 _bubbles_of_sizes(), lambda _: True)  # fmt: skip
+
+
+def _of_device(gpu: Sequence[Row]) -> Iterator[Test]:
+    yield judged("repeat:4 of a pair from repeat:1", "mean 2 %", _repeats(gpu), within(0.02))
+    yield from _steps(gpu)
+    yield from _more_ranks(gpu)
+    yield _decisions(gpu)
     yield from _falsifiers(gpu)
+
+
+def _unchanged(traces: Sequence[str]) -> Iterator[Case]:
+    for trace in traces:
+        (found,) = predict(trace)
+        assert found.measured
+        yield Case(found.name, found.ms, found.measured, found.low, found.high)
 
 
 def _predicted(book: Book, base: Row, question: Question, target: Row) -> Case | None:
@@ -204,11 +292,12 @@ def _more_ranks(rows: Sequence[Row]) -> Iterator[Test]:
         known, wanted = _of(rows, few), _of(rows, many)
         name = f"{few} to {many} GPUs: "
         yield judged(name + "collectives", "mean 5 %", _collectives(known, wanted), within(0.05))
-        book = Book([*known, *map(_only_planned, wanted)])
         bases = {row.name: row for row in known}
+        # A pair keeps its order: which side is first is not in the plan.
+        books = {False: Book(known), True: Book([*known, *map(_only_planned, wanted)])}
         for kind, limit, is_step in (("pairs", 0.03, False), ("steps", 0.06, True)):
             cases = (
-                _predicted(book, bases[row.name], Question(gpus=many), row)
+                _predicted(books[is_step], bases[row.name], Question(gpus=many), row)
                 for row in wanted
                 if row.name in bases and row.is_step is is_step and len(row.own.steps) > 1
             )
@@ -280,6 +369,14 @@ def _bubble_ratio(one: Pipelines) -> float:
     return (1 + idle) / (1 + idle / one.virtual)
 
 
+def _bubbles_of_sizes() -> Iterator[Case]:
+    """Compare neighbours of Megatron's table by the idle time of their pipelines alone."""
+    for one, other in itertools.pairwise(MEGATRON):
+        busy = [1 / (1 + (m.stages - 1) / (m.batch / _REPLICAS)) for m in (one, other)]
+        name = f"Megatron-LM {one.model} on {one.gpus} to {other.model} on {other.gpus} GPUs"
+        yield Case(name, busy[1] / busy[0], other.teraflops / one.teraflops)
+
+
 def _falsifiers(rows: Sequence[Row]) -> Iterator[Test]:
     def error(**switches: Any) -> float:
         cases = []
@@ -319,7 +416,11 @@ def text_of(tests: Iterable[Test], most: int, screen: Screen) -> str:
 @command
 def main(arguments: Sequence[str] | None, program: str) -> int:
     options = make_parser(program).parse_args(arguments)
-    tests = list(validate(read_rows(options.files)))
+    sources = expand(options.files or [str(RESULTS / name) for name in RECORDED])
+    traces = [source for source in sources if is_trace(source)]
+    pairs = [source for source in sources if "lab-partition" in source]
+    results = [source for source in sources if source not in (*traces, *pairs)]
+    tests = list(validate(read_rows(results), traces, pairs))
     if options.json:
         print_text(json.dumps([dataclasses.asdict(test) for test in tests], indent=1) + "\n")
     else:
@@ -330,7 +431,7 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="a result with schedules, or a glob")
+    add("files", nargs="*", metavar="FILE", help="a result, a trace, or a glob")
     add("--cases", type=number_from(0), default=3, metavar="N", help="show the worst N (default 3)")
     add("--json", action="store_true", help="print all cases as JSON")
     return parser

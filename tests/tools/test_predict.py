@@ -12,18 +12,21 @@ import overlapbench as ob
 import predictable
 from overlapbench.cli import main
 from overlapbench.output import ResultError
-from overlapbench.prediction.factors import pairs_of
+from overlapbench.prediction.factors import HANDOVER_MS, pairs_of, rules_of
 from overlapbench.prediction.links import Asked, Network, links_of, time_of
 from overlapbench.prediction.model import Book, replayed
 from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
 from overlapbench.prediction.replay import Rules, replay
-from overlapbench.prediction.schedules import Row, Run, Step, Work, read_rows
+from overlapbench.prediction.schedules import Row, Run, Step, Time, Work, read_rows
+from overlapbench.reading.names import BenchmarkName
 from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
 
 MACHINE = Machine()
+OTHER = BenchmarkName.parse("Ddp/Overlap/layers:8/transport:copy/cache:cold")
 COMP, COMM, COPY = 0, 1, 2
 SHUFFLE = Work("shuffle", "COMM", "AllToAll", wire_bytes=2 * LAYERS * LAYER_BYTES)
 RING = replace(SHUFFLE, name="ring", collective="SendRecv")
+BROADCAST = replace(SHUFFLE, name="broadcast", collective="Broadcast")
 EVEN = [[1.0] * 3 for _ in range(3)]
 PASS = [[0] * 3 for _ in range(3)]
 GATE = Rules(EVEN, [PASS[0], [1, 0, 0], PASS[2]])  # the communication waits for computations
@@ -209,12 +212,15 @@ def test_a_collective_follows_its_measured_sizes_ranks_and_network() -> None:
         (collective(1 << 19), 4, 1, "below 1 MiB times do not follow"),
         (collective(2 << 20), 4, 1, "the smallest size measured is 32 MiB; measure ./bench"),
         (collective(LAYER_BYTES, "AllToAll"), 4, 1, "AllToAll by nccl was not measured"),
+        (collective(1 << 19), 2, 1, "below 1 MiB times on more GPUs do not follow"),
+        (collective(LAYER_BYTES, "Broadcast", "copy"), 4, 1, "on 2 GPUs no rank passes data on"),
         (collective(LAYER_BYTES), 16, 2, "2 nodes need a network"),
         (collective(LAYER_BYTES, "AllGather", "copy"), 16, 2, "copy does not reach other hosts"),
     ],
 )
 def test_what_does_not_follow_is_refused(asked: Asked, ranks: int, hosts: int, why: str) -> None:
-    links = links_of([fsdp(MACHINE, 4, 1), ddp(MACHINE, 2, 1), ddp(MACHINE, 4, 1)])
+    sent = replace(fsdp(MACHINE, 2, 1, "copy"), works=(*fsdp(MACHINE, 2, 1).works[:2], BROADCAST))
+    links = links_of([fsdp(MACHINE, 4, 1), ddp(MACHINE, 2, 1), ddp(MACHINE, 4, 1), sent])
     with pytest.raises(ResultError, match=why):
         time_of(links, asked, ranks, hosts)
 
@@ -270,6 +276,44 @@ def test_more_gpus_take_the_weight_of_their_collectives(tmp_path: Path) -> None:
     path = predictable.write(tmp_path / "few.json", [fsdp(MACHINE, 2, 1, "copy")])
     (found,) = ob.predict(path, gpus=4)
     assert found.ms == pytest.approx(wanted(fsdp(MACHINE, 4, 1, "copy")), rel=0.02)
+
+
+def test_collectives_by_themselves_are_preferred_to_those_of_steps() -> None:
+    alone = Run("gather", (None,), (Step(0, 0, 1.0),), Time(1.0))
+    work = replace(fsdp(MACHINE, 2, 1).works[2], wire_bytes=LAYER_BYTES)
+    by_itself = replace(fsdp(MACHINE, 2, 1), works=(work,), runs=(alone,))
+    links = links_of([fsdp(MACHINE, 2, 1), by_itself])
+    assert time_of(links, collective(LAYER_BYTES), 2) == pytest.approx(1.0)
+
+
+def test_results_without_schedules_are_tables_of_collectives_and_pairs() -> None:
+    rows = read_rows([str(RECORDED / "h200x2/overlap.json"), str(RECORDED / "h200x2/comm.json")])
+    assert {row.name.family for row in rows} == {"Comm", "Overlap"}
+    book = Book(rows)
+    pairs = [row for row in rows if row.name.family == "Overlap"]
+    assert len(pairs) == 64  # of collectives, without other settings
+    off = [abs(replayed(book, row) / row.own.time.ms - 1) for row in pairs if row.own.time]
+    assert mean(off) < 0.01
+    assert max(off) < 0.05
+
+
+def test_a_handover_is_the_measured_one_where_a_result_has_it(tmp_path: Path) -> None:
+    document = predictable.document([ddp(MACHINE, 2, 1)])
+    for told, handover_ms in (("1.66 us on the same stream, 2.29 us on another", 0.00229),
+                              ("", HANDOVER_MS)):  # fmt: skip
+        document["context"]["handover"] = told
+        (tmp_path / "steps.json").write_text(json.dumps(document))
+        (row,) = read_rows([str(tmp_path / "steps.json")])
+        assert rules_of(row, EVEN, PASS).handover_ms == pytest.approx(handover_ms)
+
+
+def test_a_transport_whose_pairs_were_not_measured_is_refused(tmp_path: Path) -> None:
+    steps_ = [ddp(MACHINE, 2, 1), ddp(MACHINE, 2, 1, "copy")]
+    silent = replace(steps_[1], runs=tuple(r for r in steps_[1].runs if len(r.owners) == 1))
+    path = predictable.write(tmp_path / "steps.json", [steps_[0]])
+    sums = predictable.write(tmp_path / "sums.json", [replace(silent, name=OTHER)])
+    with pytest.raises(ResultError, match=r"sum 1 by copy and computation .* not known: measure"):
+        ob.predict([path, sums], "Ddp/", transport="copy")
 
 
 def test_kernels_of_nccl_also_copy_their_own_block() -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from overlapbench.prediction.replay import Rules, replay
 from overlapbench.prediction.schedules import Row, Run
 
-HANDOVER_MS = 0.004  # from a step to one on another stream; docs/prediction.md
+HANDOVER_MS = 0.004  # from a step to one on another stream, where a result does not tell
 LATENCY_MS = 0.006  # of the start of a communication: a kernel that is ready too comes first
 _ROUNDS = 15
-_WAYS = (1, 2, 4)  # kernels of a step; a communication waits for one of them
+_WAYS = (1, 2, 4, 0)  # kernels of a step; a communication waits for one of them, or for none
+_OFF = 0.05  # of its ends: the replay does not follow such a way
 _NO_GAIN = 0.9  # a communication is not faster beside another work, but for noise
 _LEAST_COMPANY = 0.15  # a side that has less of it, as a share of its time, tells nothing
 
@@ -57,7 +58,7 @@ def rules_of(
         slowdown,
         waits,
         [LATENCY_MS * row.by_kernel(work) for work in row.works],
-        handover_ms=HANDOVER_MS if on_gpu else 0.0,
+        handover_ms=(row.handover_ms or HANDOVER_MS) if on_gpu else 0.0,
         enqueue_ms=0.0 if row.own.gated else row.own.enqueue_ms / len(row.own.steps),
         multiplied=multiplied,
     )
@@ -82,33 +83,37 @@ def _pair(row: Row, run: Run, gate: bool) -> Pair | None:
     waits = gate and row.works[comp].computes and row.by_kernel(row.works[comm])
     ways = _WAYS if waits else (0,)
     fits = [_fit(row, run, alone_ms, comm, comp, way) for way in ways]
-    return min(
-        fits, key=lambda pair: (pair.comm_slowdown < _NO_GAIN, abs(pair.comm_slowdown - _NO_GAIN))
-    )
+    pair, _ = min(fits, key=lambda fit: (fit[1] > _OFF, fit[0].comm_slowdown < _NO_GAIN,
+                                         abs(fit[0].comm_slowdown - _NO_GAIN)))  # fmt: skip
+    return pair
 
 
-def _fit(row: Row, run: Run, alone_ms: Sequence[float], comm: int, comp: int, way: int) -> Pair:
-    """Return the factors of a way to wait."""
+def _fit(
+    row: Row, run: Run, alone_ms: Sequence[float], comm: int, comp: int, way: int
+) -> tuple[Pair, float]:
+    """Return the factors of a way to wait, and by what share of the time the ends are then off."""
     slowdown, waits = even(row), passing(row)
     waits[comm][comp] = way
     rules = rules_of(row, slowdown, waits)
     starts_ms = [begin for begin, _ in run.lanes_ms]
     lane_of = {step.work: step.lane for step in run.steps}
-    company = 0.0
+    company = off_ms = 0.0
     for _ in range(_ROUNDS):
-        done = replay(run, alone_ms, rules, starts_ms)
+        done, off_ms = replay(run, alone_ms, rules, starts_ms), 0.0
         for work, other in ((comm, comp), (comp, comm)):
             own = [place for place, step in enumerate(run.steps) if step.work == work]
             begin, end = run.lanes_ms[lane_of[work]]
             beside = sum(done.beside_ms[place] for place in own)
             company = beside / (end - begin)  # the computation's, in the end
+            missing = end - max(done.end_ms[place] for place in own)
+            off_ms = max(off_ms, abs(missing))
             if beside > 0:
-                missing = end - max(done.end_ms[place] for place in own)
                 factor = slowdown[work][other] * (1 + 0.8 * missing / beside)
                 slowdown[work][other] = min(max(factor, 0.5), 20.0)
     told = slowdown[comp][comm] if company > _LEAST_COMPANY else None
     spread = run.time.spread if run.time else 0.0
-    return Pair(row, comm, comp, slowdown[comm][comp], told, way, spread)
+    pair = Pair(row, comm, comp, slowdown[comm][comp], told, way, spread)
+    return pair, off_ms / max(end for _, end in run.lanes_ms)
 
 
 def closest(pairs: Iterable[Pair], bytes_: float) -> Pair | None:

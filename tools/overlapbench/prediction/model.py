@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import mean
 
 import numpy as np
 
@@ -30,11 +31,15 @@ from overlapbench.prediction.published import LLM_FOUNDRY, fit_scale
 from overlapbench.prediction.replay import replay
 from overlapbench.prediction.schedules import SUMS, Row, Step, Time, Work
 from overlapbench.reading.names import BenchmarkName
+from overlapbench.statistics.distributions import t_quantile
 
 _DRAWS = 200
 _LEAST_DRAWS = 20  # of long schedules, such as those of traces
 _MOST_STEPS = 100_000  # that all draws replay
 _SLOWER = 1.02  # a collective that takes longer by more may hold up what waits for it
+_FEW_FAMILIES = 3
+_TAIL = 0.025
+_MOST_RESIDUAL = 0.3
 _FEW = 8  # residuals of other families from which their quantile is taken
 _MOST_SPREAD = 0.3  # of an input; a row that is known less well says so itself
 _OF_THE_PRIOR = 0.3  # its standard error, as a share
@@ -112,9 +117,16 @@ class Book:
         return found
 
     def residual(self, family: str) -> float:
-        """Return the 95 % quantile of the other families' residuals."""
-        others = [r for name, all_ in self._residuals.items() if name != family for r in all_]
-        return float(np.quantile(others, 0.95)) if len(others) >= _FEW else USUAL_RESIDUAL
+        """Return half the 95 % interval of the residual of a family, from those of the others.
+
+        Rows of one family err alike. So the families are the sample, and they are few: Student's t.
+        """
+        others = [all_ for name, all_ in self._residuals.items() if name != family]
+        if len(others) < _FEW_FAMILIES or sum(map(len, others)) < _FEW:
+            return USUAL_RESIDUAL
+        square = mean(mean(r * r for r in all_) for all_ in others)
+        wide = t_quantile(len(others) - 1, _TAIL) * math.sqrt((1 + 1 / len(others)) * square)
+        return min(float(wide), _MOST_RESIDUAL)
 
 
 # ---- the schedule
@@ -153,6 +165,9 @@ def scheduled(book: Book, base: Row, question: Question) -> Row:
     for axis, value in question.axes.items():
         if row is not base or base.name.axis(axis) == value:
             continue
+        if axis == "comm_sms":
+            told = "factors at other SM counts follow from waves within 6 % at best"
+            raise ResultError(f"{base.name}: {told}: measure it with --axis comm_sms={value}")
         if axis not in CHANGES:
             told = f"no row has {axis}:{value}: measure it, or add the output of {plan}"
             raise ResultError(f"{base.name}: {told} --axis {axis}={value}")

@@ -6,17 +6,20 @@ works, and the plain form.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from overlapbench.output import ResultError, expand
+from overlapbench.prediction.plain import PLAIN, described
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.source import decode_json, load
 
 VERSION = 1
 TRACE = "Trace"  # the family of a row that was read from a trace
 SUMS = ("AllReduce", "ReduceScatter")  # of gradients, for which a step waits once, at its end
+_HANDOVER = re.compile(r"([0-9]+(?:\.[0-9]+)?) us on another")
 _BY_COPY = ("copy", "nccl_ce")  # transports that move data by copy engine
 
 
@@ -97,6 +100,8 @@ class Row:
     transport: str
     works: tuple[Work, ...]
     runs: tuple[Run, ...]
+    device: str = ""
+    handover_ms: float | None = None  # from a step to one on another lane, where it was measured
 
     @property
     def own(self) -> Run:
@@ -156,17 +161,28 @@ def _read(source: str) -> list[Row]:
     rows = []
     for index, entry in enumerate(entries):
         usable = isinstance(entry, dict) and entry.get("state") not in ("invalid", "error")
-        if not usable or "schedules" not in entry:
-            continue
         try:
-            backend = document.get("context", {}).get("backend", "")
-            rows.append(_row(BenchmarkName.parse(entry["name"]), backend, entry["schedules"]))
+            if usable and (row := _entry(document.get("context", {}), entry)):
+                rows.append(row)
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             told = f"{source}: entry {index}: schedules: malformed: {error!r}"
             raise ResultError(told) from None
     if not rows:
         raise ResultError(f"{source}: no row has schedules: measure with --predictable")
     return rows
+
+
+def _entry(context: Mapping[str, Any], entry: Mapping[str, Any]) -> Row | None:
+    """Return the row of an entry; None if it tells nothing."""
+    data = entry.get("schedules")
+    if data is None and str(entry.get("name", "")).startswith(PLAIN):
+        data = described(BenchmarkName.parse(entry["name"]), context, entry)
+    if data is None:
+        return None
+    told = _HANDOVER.search(str(context.get("handover", "")))
+    row = _row(BenchmarkName.parse(entry["name"]), context.get("backend", ""), data)
+    handover_ms = float(told[1]) / 1e3 if told else None
+    return replace(row, device=str(context.get("device", "")), handover_ms=handover_ms)
 
 
 def _row(name: BenchmarkName, backend: str, data: Mapping[str, Any]) -> Row:
