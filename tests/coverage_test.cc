@@ -17,10 +17,10 @@ constexpr double kComm_ms = 2;
 
 Sides Overlapped(TimeSpan comp, TimeSpan comm) {
   Sides sides;
-  sides.comp_alone = {0, kComp_ms};
-  sides.comm_alone = {0, kComm_ms};
-  sides.comp = comp;
-  sides.comm = comm;
+  sides.one_alone = {0, kComp_ms};
+  sides.other_alone = {0, kComm_ms};
+  sides.one = comp;
+  sides.other = comm;
   return sides;
 }
 
@@ -51,14 +51,14 @@ TEST(Coverage, FollowsAnIdealisedLateStart) {
 
 TEST(Coverage, GivesATinySideTheBenefitOfTheDoubt) {
   Sides sides = Overlapped({0, 100}, {0, 0.5});
-  sides.comp_alone = {0, 100};
-  sides.comm_alone = {0, 0.5};
+  sides.one_alone = {0, 100};
+  sides.other_alone = {0, 0.5};
   EXPECT_DOUBLE_EQ(Coverage(sides), 1);
   // Even when it ran first and alone: 0.5 ms cannot be told from the noise of 100 ms.
-  sides.comp.end_ms = 100.5;
+  sides.one.end_ms = 100.5;
   EXPECT_DOUBLE_EQ(Coverage(sides), 1);
   // Streams that were never free together need no such guess.
-  sides.comp.begin_ms = 0.5;
+  sides.one.begin_ms = 0.5;
   EXPECT_DOUBLE_EQ(Coverage(sides), 0);
 }
 
@@ -101,8 +101,8 @@ TEST(Coverage, LiesBetweenZeroAndOne) {
 TEST(Coverage, DoesNotDependOnWhichSideIsWhich) {
   Sides sides = Overlapped({0, 5}, {0.25, 3});
   Sides swapped = sides;
-  std::swap(swapped.comp, swapped.comm);
-  std::swap(swapped.comp_alone, swapped.comm_alone);
+  std::swap(swapped.one, swapped.other);
+  std::swap(swapped.one_alone, swapped.other_alone);
   EXPECT_DOUBLE_EQ(Coverage(sides), Coverage(swapped));
 }
 
