@@ -175,9 +175,7 @@ WorkloadSpec BatchSpec(const Machine& machine) {
     const auto bytes = static_cast<std::size_t>(settings.Integer("bytes"));
     return Footprint{bytes, bytes};
   };
-  spec.make = [machine](const Settings& settings) {
-    return std::make_unique<BatchCopyWorkload>(machine, settings);
-  };
+  spec.make = MakerOf<BatchCopyWorkload>(machine);
   return spec;
 }
 

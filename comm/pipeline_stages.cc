@@ -1,5 +1,6 @@
 #include "comm/pipeline_stages.h"
 
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,15 +21,8 @@ LinkSet LinkSetOf(const PipelineShape& shape, int link) {
 }
 
 const char* ToString(LinkSet set) {
-  switch (set) {
-    case LinkSet::kEven:
-      return "even";
-    case LinkSet::kOdd:
-      return "odd";
-    case LinkSet::kLast:
-      return "last";
-  }
-  return "";
+  constexpr std::array<const char*, 3> kNames = {"even", "odd", "last"};
+  return kNames.at(static_cast<std::size_t>(set));
 }
 
 PipelineStages::PipelineStages(const Machine& machine, const PipelineShape& shape, long elements)

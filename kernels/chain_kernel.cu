@@ -126,7 +126,6 @@ std::vector<WorkloadSpec> ChainKernel(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = "ChainKernel";
-  spec.work_class = WorkClass::kCompute;
   spec.summary = "dependent loads from memory, one chain per SM";
   spec.axes = {
       BytesAxis("chain_bytes", "size of the buffer, a power of two", host ? "64M" : "256M"),
@@ -138,9 +137,7 @@ std::vector<WorkloadSpec> ChainKernel(Machine& machine) {
                          static_cast<std::size_t>(device.info().multiprocessors) * kPlaceBytes,
                      0};
   };
-  spec.make = [machine](const Settings& settings) {
-    return std::make_unique<ChainKernelWorkload>(machine, settings);
-  };
+  spec.make = MakerOf<ChainKernelWorkload>(machine);
   return {spec};
 }
 

@@ -116,7 +116,6 @@ WorkloadSpec Spec(Machine& machine, const Variant& variant) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = variant.name;
-  spec.work_class = WorkClass::kCompute;
   spec.summary = variant.summary;
   spec.baseline = false;
   spec.axes = {IntegerAxis("count", "elements", 1, 1L << 31, host ? "1048576" : "268435456"),

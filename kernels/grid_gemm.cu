@@ -26,7 +26,7 @@ using grid_gemm::kTile;
 
 class GridGemmWorkload : public Workload {
  public:
-  GridGemmWorkload(Machine& machine, const Settings& settings)
+  GridGemmWorkload(const Machine& machine, const Settings& settings)
       : machine_(machine), n_(settings.Integer("n")), grid_(settings.Grid("grid")) {
     const int tiles = static_cast<int>(n_ / kTile);
     const bool full = settings.Text("work") == "full";
@@ -103,7 +103,6 @@ std::vector<WorkloadSpec> GridGemm(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = "Gemm";
-  spec.work_class = WorkClass::kCompute;
   spec.summary = "naive float32 matrix product whose grid sets how many SMs it occupies";
   spec.axes = {
       IntegerAxis("n", "rows and columns of the matrices, a multiple of 16", kTile, 1 << 16,
@@ -118,9 +117,7 @@ std::vector<WorkloadSpec> GridGemm(Machine& machine) {
     const long n = settings.Integer("n");
     return Footprint{3 * n * n * sizeof(float), 0};
   };
-  spec.make = [machine](const Settings& settings) mutable {
-    return std::make_unique<GridGemmWorkload>(machine, settings);
-  };
+  spec.make = MakerOf<GridGemmWorkload>(machine);
   return {spec};
 }
 

@@ -154,7 +154,6 @@ std::vector<WorkloadSpec> L2Kernel(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = "L2Kernel";
-  spec.work_class = WorkClass::kCompute;
   spec.summary = "all SMs read a buffer that stays in the last-level cache";
   spec.axes = {
       BytesAxis("l2_bytes", "size of the buffer, a multiple of 16K", host ? "1M" : "24M"),
@@ -167,9 +166,7 @@ std::vector<WorkloadSpec> L2Kernel(Machine& machine) {
     const std::size_t sums = static_cast<std::size_t>(L2Blocks(device)) * ThreadsFor(device);
     return Footprint{settings.Integer("l2_bytes") + sums * sizeof(std::uint32_t), 0};
   };
-  spec.make = [machine](const Settings& settings) {
-    return std::make_unique<L2KernelWorkload>(machine, settings);
-  };
+  spec.make = MakerOf<L2KernelWorkload>(machine);
   return {spec};
 }
 

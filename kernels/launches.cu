@@ -113,7 +113,6 @@ class PiecesWorkload : public Workload {
 WorkloadSpec SpecOf(const char* name, const char* summary) {
   WorkloadSpec spec;
   spec.name = name;
-  spec.work_class = WorkClass::kCompute;
   spec.summary = summary;
   spec.baseline = false;
   spec.footprint = [](const Settings&) { return Footprint{}; };
@@ -146,9 +145,7 @@ std::vector<WorkloadSpec> Launches(Machine& machine) {
                ? ""
                : "total_steps must be a multiple of launches";
   };
-  pieces.make = [machine](const Settings& settings) {
-    return std::make_unique<PiecesWorkload>(machine, settings);
-  };
+  pieces.make = MakerOf<PiecesWorkload>(machine);
   return {empty, round_trip, pieces};
 }
 

@@ -101,17 +101,11 @@ class ChainsWorkload : public Workload {
   Buffer output_;
 };
 
-WorkloadSpec SpecOfChains(const char* name, const char* summary) {
-  WorkloadSpec spec;
-  spec.name = name;
-  spec.work_class = WorkClass::kCompute;
-  spec.summary = summary;
-  return spec;
-}
-
 WorkloadSpec GridSpec(const Machine& machine, const char* name, const char* summary) {
   const bool host = machine.device.backend() == Backend::kHost;
-  WorkloadSpec spec = SpecOfChains(name, summary);
+  WorkloadSpec spec;
+  spec.name = name;
+  spec.summary = summary;
   spec.axes = {IntegerAxis("waves", "how often the device is filled with blocks", 1, 1024,
                            host ? "16" : "32"),
                IntegerAxis("block_steps", "multiply-adds of each thread of a short block", 1,
@@ -128,7 +122,9 @@ WorkloadSpec GridSpec(const Machine& machine, const char* name, const char* summ
 
 std::vector<WorkloadSpec> FmaKernel(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
-  WorkloadSpec spec = SpecOfChains("FmaKernel", "float32 multiply-adds in registers on all SMs");
+  WorkloadSpec spec;
+  spec.name = "FmaKernel";
+  spec.summary = "float32 multiply-adds in registers on all SMs";
   spec.axes = {IntegerAxis("fma_steps", "multiply-adds of each of a thread's eight chains", 1,
                            kMostFmaSteps, host ? "700" : "10000")};
   spec.footprint = [&device = machine.device](const Settings& /*settings*/) {

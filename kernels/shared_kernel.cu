@@ -164,7 +164,6 @@ class SharedKernelWorkload : public Workload {
 std::vector<WorkloadSpec> SharedKernel(Machine& machine) {
   WorkloadSpec spec;
   spec.name = "SharedKernel";
-  spec.work_class = WorkClass::kCompute;
   spec.summary = "all SMs read their shared memory";
   spec.axes = {IntegerAxis("shared_steps", "reads of 64 bytes by each thread", 1, 10'000'000,
                            machine.device.backend() == Backend::kHost ? "1000" : "2700")};

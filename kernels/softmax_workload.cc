@@ -175,7 +175,6 @@ WorkloadSpec SpecOf(const Machine& machine, std::string_view name, std::string_v
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = name;
-  spec.work_class = WorkClass::kCompute;
   spec.baseline = false;
   spec.summary = summary;
   spec.axes = {IntegerAxis("columns", "elements of a row", 32, 262144, "1024,32768"),

@@ -37,7 +37,7 @@ struct ExpectedTriad {
 
 class StreamKernelWorkload : public Workload {
  public:
-  StreamKernelWorkload(Machine& machine, const Settings& settings)
+  StreamKernelWorkload(const Machine& machine, const Settings& settings)
       : machine_(machine),
         count_(settings.Integer("array_bytes") / static_cast<long>(sizeof(float))),
         blocks_(static_cast<int>(settings.Integer("blocks"))),
@@ -83,7 +83,6 @@ std::vector<WorkloadSpec> StreamKernel(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = "StreamKernel";
-  spec.work_class = WorkClass::kCompute;
   spec.summary = "bandwidth-bound triad c = a + s*b with a chosen number of blocks";
   spec.axes = {
       BytesAxis("array_bytes", "size of each of the three arrays", host ? "8M" : "256M"),
@@ -94,9 +93,7 @@ std::vector<WorkloadSpec> StreamKernel(Machine& machine) {
   spec.footprint = [](const Settings& settings) {
     return Footprint{3 * static_cast<std::size_t>(settings.Integer("array_bytes")), 0};
   };
-  spec.make = [machine](const Settings& settings) mutable {
-    return std::make_unique<StreamKernelWorkload>(machine, settings);
-  };
+  spec.make = MakerOf<StreamKernelWorkload>(machine);
   return {spec};
 }
 

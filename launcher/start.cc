@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <cstdlib>
 #include <set>
 #include <sstream>
@@ -16,15 +17,8 @@ namespace {
 using Choice = Options::BackendChoice;
 
 const char* NameOf(Choice backend) {
-  switch (backend) {
-    case Choice::kAuto:
-      return "auto";
-    case Choice::kHost:
-      return "host";
-    case Choice::kCuda:
-      return "cuda";
-  }
-  return "";
+  constexpr std::array<const char*, 3> kNames = {"auto", "host", "cuda"};
+  return kNames.at(static_cast<std::size_t>(backend));
 }
 
 std::string CountRanks(long ranks) {

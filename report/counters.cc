@@ -128,15 +128,8 @@ std::vector<Counter> SharedCounters() {
 }
 
 const char* Text(Better better) {
-  switch (better) {
-    case Better::kLower:
-      return "lower";
-    case Better::kHigher:
-      return "higher";
-    case Better::kNeither:
-      return "neither";
-  }
-  return "";
+  constexpr std::array<const char*, 3> kNames = {"lower", "higher", "neither"};
+  return kNames.at(static_cast<std::size_t>(better));
 }
 
 const char* Text(Range range) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "report/row_name.h"
+#include "workload/size.h"
 
 namespace overlapbench {
 namespace {
@@ -28,11 +29,6 @@ constexpr const char* kPairLegend =
     "C computation alone, M communication alone, T both at once. slowdown: T / max(C, M), 1.00 is "
     "perfect overlap. comp ×, comm ×: what the sides cost each other, each one's own time beside "
     "the other / alone.";
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsOfAWord(char c) {
-  return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
 
 // "known to ±… % only": a reason without its figures.
 std::string WithoutFigures(std::string_view text) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 namespace overlapbench {
@@ -12,19 +13,9 @@ namespace {
 constexpr char kEscape = '\033';
 
 std::string_view CodeOf(Colour colour) {
-  switch (colour) {
-    case Colour::kGreen:
-      return "\033[32m";
-    case Colour::kYellow:
-      return "\033[33m";
-    case Colour::kRed:
-      return "\033[31m";
-    case Colour::kCyan:
-      return "\033[36m";
-    case Colour::kDim:
-      return "\033[2m";
-  }
-  return "";
+  constexpr std::array<const char*, 5> kCodes = {"\033[32m", "\033[33m", "\033[31m", "\033[36m",
+                                                 "\033[2m"};
+  return kCodes.at(static_cast<std::size_t>(colour));
 }
 
 // Under a launcher, standard output is a terminal of no width.

@@ -1,6 +1,7 @@
 #include "workload/registry.h"
 
 #include <algorithm>
+#include <array>
 
 namespace overlapbench {
 
@@ -9,15 +10,8 @@ void Workload::EnqueuePart(Stream& /*stream*/, const Part& /*part*/) {
 }
 
 const char* ToString(WorkClass work_class) {
-  switch (work_class) {
-    case WorkClass::kCompute:
-      return "COMP";
-    case WorkClass::kComm:
-      return "COMM";
-    case WorkClass::kMemory:
-      return "MEM";
-  }
-  return "";
+  constexpr std::array<const char*, 3> kNames = {"COMP", "COMM", "MEM"};
+  return kNames.at(static_cast<std::size_t>(work_class));
 }
 
 void Registry::Add(std::vector<WorkloadSpec> specs) {

@@ -6,6 +6,7 @@
 // backend only; other builds list it as "not available".
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,12 @@ class Registry {
  private:
   std::vector<WorkloadSpec> specs_;
 };
+
+// The `make` of a workload that is made from the machine and the settings.
+template <class Made>
+auto MakerOf(const Machine& machine) {
+  return [machine](const Settings& settings) { return std::make_unique<Made>(machine, settings); };
+}
 
 // A spec that only gives the reason why `name` cannot run here.
 WorkloadSpec Unavailable(std::string_view name, WorkClass work_class, std::string reason,

@@ -11,12 +11,12 @@ namespace {
 constexpr std::string_view kUnits = "KMGT";
 constexpr int kBitsOfUnit = 10;
 
+}  // namespace
+
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsOfAWord(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
-
-}  // namespace
 
 std::optional<long> ReadSize(std::string_view text) {
   int shift = 0;

@@ -10,6 +10,10 @@
 
 namespace overlapbench {
 
+bool IsDigit(char c);
+// Letters, digits and '_'.
+bool IsOfAWord(char c);
+
 // nullopt if `text` is not a whole number with or without one of these letters, or is too large.
 std::optional<long> ReadSize(std::string_view text);
 

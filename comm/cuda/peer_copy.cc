@@ -130,9 +130,7 @@ std::vector<WorkloadSpec> PeerCopy(Machine& machine) {
   spec.footprint = [](const Settings& settings) {
     return Footprint{static_cast<std::size_t>(settings.Integer("bytes")), 0};
   };
-  spec.make = [machine](const Settings& settings) {
-    return std::make_unique<PeerCopyWorkload>(machine, settings);
-  };
+  spec.make = MakerOf<PeerCopyWorkload>(machine);
   return {spec};
 }
 

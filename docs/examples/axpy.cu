@@ -78,15 +78,12 @@ std::vector<WorkloadSpec> Axpy(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = "Axpy";
-  spec.work_class = WorkClass::kCompute;
   spec.summary = "bandwidth-bound y = a*x + y";
   spec.axes = {BytesAxis("vector_bytes", "size of each vector", host ? "4M" : "256M")};
   spec.footprint = [](const Settings& settings) {
     return Footprint{2 * static_cast<std::size_t>(settings.Integer("vector_bytes")), 0};
   };
-  spec.make = [machine](const Settings& settings) {
-    return std::make_unique<AxpyWorkload>(machine, settings);
-  };
+  spec.make = MakerOf<AxpyWorkload>(machine);
   return {spec};
 }
 

@@ -112,7 +112,6 @@ Footprint FootprintOf(const Settings& settings) {
 std::vector<WorkloadSpec> CublasGemm(Machine& machine) {
   WorkloadSpec spec;
   spec.name = "CublasGemm";
-  spec.work_class = WorkClass::kCompute;
   spec.summary = "cuBLASLt matrix product";
   if (machine.device.backend() != Backend::kCuda) spec.missing = "exists on the cuda backend only";
   spec.axes = {
@@ -124,9 +123,7 @@ std::vector<WorkloadSpec> CublasGemm(Machine& machine) {
     return Excluded(device.info(), settings);
   };
   spec.footprint = FootprintOf;
-  spec.make = [machine](const Settings& settings) {
-    return std::make_unique<CublasGemmWorkload>(machine, settings);
-  };
+  spec.make = MakerOf<CublasGemmWorkload>(machine);
   return {spec};
 }
 

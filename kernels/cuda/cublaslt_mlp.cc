@@ -255,7 +255,6 @@ Footprint FootprintOf(const Settings& settings) {
 std::vector<WorkloadSpec> Mlp(Machine& machine) {
   WorkloadSpec mlp;
   mlp.name = "Mlp";
-  mlp.work_class = WorkClass::kCompute;
   mlp.baseline = false;
   mlp.summary = "linear layers and GELUs, forward, backward and updated, on cuBLASLt";
   if (machine.device.backend() != Backend::kCuda) mlp.missing = "exists on the cuda backend only";

@@ -87,7 +87,6 @@ std::vector<WorkloadSpec> Transpose(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = "Transpose";
-  spec.work_class = WorkClass::kCompute;
   spec.summary = "exchanges rows and columns of a float32 matrix";
   spec.axes = {IntegerAxis("n", "rows and columns", 1, 1 << 16, host ? "1024" : "8192")};
   spec.footprint = [](const Settings& settings) {
