@@ -40,7 +40,7 @@ void LaunchAttention(Stream& stream, const AttentionProblem& problem) {
                                   static_cast<__nv_bfloat16*>(problem.results),
                                   problem.heads,
                                   problem.sequence,
-                                  softmax::kLog2E * AttentionScale(),
+                                  softmax::kLog2E * kAttentionScale,
                                   problem.inputs,
                                   problem.output};
   const auto blocks = static_cast<unsigned>(problem.rows() / kAttentionTokens);
@@ -65,7 +65,7 @@ void AttendRow(const AttentionProblem& problem, long row, std::vector<float>& we
     float score = 0;
     for (int i = 0; i < kDim; ++i)
       score += at(problem.queries, query, i) * at(problem.keys, first + token, i);
-    weights[token] = score * AttentionScale();
+    weights[token] = score * kAttentionScale;
     max = std::max(max, weights[token]);
   }
   float sum = 0;
@@ -193,7 +193,6 @@ std::vector<WorkloadSpec> Attention(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = "Attention";
-  spec.work_class = WorkClass::kCompute;
   spec.summary = "scaled dot-product attention in bf16, forward, in one kernel";
   spec.axes = {IntegerAxis("heads", "heads of all sequences together", 1, 1024, host ? "2" : "32"),
                IntegerAxis("sequence", "tokens, a multiple of 128", kAttentionTokens, 1 << 16,
@@ -207,9 +206,7 @@ std::vector<WorkloadSpec> Attention(Machine& machine) {
     const std::size_t rows = settings.Integer("heads") * settings.Integer("sequence");
     return Footprint{4 * rows * kDim * sizeof(std::uint16_t), 0};
   };
-  spec.make = [machine](const Settings& settings) {
-    return std::make_unique<AttentionWorkload>(machine, settings);
-  };
+  spec.make = MakerOf<AttentionWorkload>(machine);
   return {spec};
 }
 

@@ -5,8 +5,6 @@
 // head separately, or all heads of a token in one row, as products leave them.
 #pragma once
 
-#include <cmath>
-
 #include "device/device.h"
 #include "kernels/attention_oracle.h"
 #include "workload/element.h"
@@ -51,7 +49,8 @@ inline HeadRow HeadRowOf(const AttentionProblem& attention, long row) {
 }
 
 // What a dot product of a query and a key is multiplied by.
-inline float AttentionScale() { return 1.0F / std::sqrt(static_cast<float>(kAttentionDim)); }
+inline constexpr float kAttentionScale = 0.08838834764831845F;  // 1 / √kAttentionDim
+static_assert(kAttentionDim == 128);
 
 constexpr long kAttentionTokens = 128;  // for each block on a GPU
 

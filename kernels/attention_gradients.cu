@@ -28,7 +28,7 @@ void LaunchLogSums(Stream& stream, const AttentionProblem& attention, float* log
       LogSumsKernel<<<BlocksOf(attention), attention::kThreads, attention::kLogSumsSharedBytes,
                       static_cast<cudaStream_t>(stream.native())>>>(
           {Bfloats(attention.queries), Bfloats(attention.keys), log_sums, attention.heads,
-           attention.sequence, AttentionScale(), attention.inputs});
+           attention.sequence, kAttentionScale, attention.inputs});
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -46,7 +46,7 @@ void LaunchGradients(Stream& stream, const AttentionGradients& problem) {
            static_cast<cudaStream_t>(stream.native())>>>(
             {own, other, problem.log_sums, problem.products, static_cast<__nv_bfloat16*>(of_scored),
              static_cast<__nv_bfloat16*>(of_weighted), forward.heads, forward.sequence,
-             AttentionScale(), forward.inputs});
+             kAttentionScale, forward.inputs});
     CUDA_CHECK(cudaGetLastError());
   };
   launch.template operator()<true>(of_queries, of_keys, problem.query_gradients, nullptr);
@@ -93,7 +93,7 @@ void SumRow(const AttentionProblem& attention, float* log_sums, long row,
   LoadRow(attention.queries, attention.element, attention.inputs.At(token, head), query);
   for (long j = 0; j < attention.sequence; ++j) {
     LoadRow(attention.keys, attention.element, attention.inputs.At(first + j, head), key);
-    scores[j] = Dot(query, key) * AttentionScale();
+    scores[j] = Dot(query, key) * kAttentionScale;
   }
   const float max = *std::ranges::max_element(scores);
   float sum = 0;
@@ -161,11 +161,11 @@ class HeadGradients {
     LoadRow(forward.values, forward.element, forward.inputs.At(token, head), row.value);
   }
   static float Probability(const QueryRow& query, const KeyRow& key) {
-    return std::exp(Dot(query.query, key.key) * AttentionScale() - query.log_sum);
+    return std::exp(Dot(query.query, key.key) * kAttentionScale - query.log_sum);
   }
   // ds
   static float OfScore(const QueryRow& query, const KeyRow& key, float probability) {
-    return probability * (Dot(query.result_gradient, key.value) - query.product) * AttentionScale();
+    return probability * (Dot(query.result_gradient, key.value) - query.product) * kAttentionScale;
   }
   void Store(void* gradients, long token, long head, const Values& values) const {
     const AttentionProblem& forward = problem_.attention;

@@ -13,38 +13,51 @@ double Input(std::uint32_t seed, long row, int column) {
   return RandomFraction(seed, row * kAttentionDim + column);
 }
 
-// Softmax of the row's scores.
-std::vector<double> Probabilities(long sequence, long head, long query) {
-  std::vector<double> p(sequence);
-  const double scale = 1 / std::sqrt(static_cast<double>(kAttentionDim));
+std::vector<double> ScoresOf(long sequence, long head, long query) {
+  std::vector<double> scores(sequence);
   for (long key = 0; key < sequence; ++key) {
-    double score = 0;
     for (int i = 0; i < kAttentionDim; ++i) {
-      score +=
+      scores[key] +=
           Input(kQuerySeed, head * sequence + query, i) * Input(kKeySeed, head * sequence + key, i);
     }
-    p[key] = score * scale;
   }
-  const double max = *std::ranges::max_element(p);
-  double sum = 0;
-  for (double& value : p) sum += value = std::exp(value - max);
-  for (double& value : p) value /= sum;
-  return p;
+  return scores;
 }
 
 }  // namespace
 
+std::vector<double> Probabilities(std::vector<double> scores) {
+  const double most = *std::ranges::max_element(scores);
+  double sum = 0;
+  for (double& score : scores) {
+    score = std::exp((score - most) / std::sqrt(static_cast<double>(kAttentionDim)));
+    sum += score;
+  }
+  for (double& score : scores) score /= sum;
+  return scores;
+}
+
+ExpectedValue WeightedSum(const std::vector<double>& probabilities,
+                          const std::function<double(long)>& value) {
+  double sum = 0;
+  double squares = 0;
+  for (long key = 0; key < std::ssize(probabilities); ++key) {
+    const double term = probabilities[key] * value(key);
+    sum += term;
+    squares += term * term;
+  }
+  return {sum, std::sqrt(squares)};
+}
+
 AttentionRow AttentionOracle(long sequence, long head, long query) {
   AttentionRow row{std::vector<double>(kAttentionDim), std::vector<double>(kAttentionDim)};
-  const std::vector<double> p = Probabilities(sequence, head, query);
-  for (long key = 0; key < sequence; ++key) {
-    for (int i = 0; i < kAttentionDim; ++i) {
-      const double part = p[key] * Input(kValueSeed, head * sequence + key, i);
-      row.values[i] += part;
-      row.walks[i] += part * part;
-    }
+  const std::vector<double> p = Probabilities(ScoresOf(sequence, head, query));
+  for (int i = 0; i < kAttentionDim; ++i) {
+    const ExpectedValue sum =
+        WeightedSum(p, [&](long key) { return Input(kValueSeed, head * sequence + key, i); });
+    row.values[i] = sum.value;
+    row.walks[i] = sum.walk;
   }
-  for (double& walk : row.walks) walk = std::sqrt(walk);
   return row;
 }
 

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "workload/rounding_error.h"
+#include "workload/sample_check.h"
 
 namespace overlapbench {
 
@@ -17,6 +19,12 @@ constexpr int kAttentionDim = 128;
 constexpr std::uint32_t kQuerySeed = 6500;
 constexpr std::uint32_t kKeySeed = 6501;
 constexpr std::uint32_t kValueSeed = 6502;
+
+// What a query gives its keys: the softmax of their scores, each divided by √kAttentionDim.
+std::vector<double> Probabilities(std::vector<double> scores);
+// Σ p[j]·v[j], for any way to find v.
+ExpectedValue WeightedSum(const std::vector<double>& probabilities,
+                          const std::function<double(long)>& value);
 
 struct AttentionRow {
   std::vector<double> values;  // Σ p[j]·v[j]

@@ -1,6 +1,5 @@
 #include "kernels/block_half.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <tuple>
@@ -71,19 +70,8 @@ ExpectedValue ExpectedAttention(HeldRows& held, const SharedTensor& rows, long s
     for (long i = head; i < head + kAttentionDim; ++i)
       scores[token] += static_cast<double>(query[i]) * other[inner + i];
   }
-  const double most = *std::ranges::max_element(scores);
-  double sum = 0;
-  double result = 0;
-  double squares = 0;
-  for (long token = 0; token < sequence; ++token) {
-    const double weight =
-        std::exp((scores[token] - most) / std::sqrt(static_cast<double>(kAttentionDim)));
-    sum += weight;
-    const double term = weight * held.Row(rows, first + token)[2 * inner + column];
-    result += term;
-    squares += term * term;
-  }
-  return {result / sum, std::sqrt(squares) / sum};
+  return WeightedSum(Probabilities(std::move(scores)),
+                     [&](long token) { return held.Row(rows, first + token)[2 * inner + column]; });
 }
 
 TensorStep Attend(const Machine& machine, const BlockHalf& half) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "device/launch.h"
@@ -85,7 +86,8 @@ struct AttendToCacheBody {
     float q[kOwnPacks * kLanes];
     for (int i = 0; i < kOwnPacks; ++i) {
       const Pack<kElement> pack = query[team.member + i * team.members];
-      for (int lane = 0; lane < kLanes; ++lane) q[i * kLanes + lane] = pack.Get(lane) * Scale();
+      for (int lane = 0; lane < kLanes; ++lane)
+        q[i * kLanes + lane] = pack.Get(lane) * kAttentionScale;
     }
     const long share = (problem.context + problem.splits - 1) / problem.splits;
     const long end = share * (split + 1) < problem.context ? share * (split + 1) : problem.context;
@@ -148,9 +150,6 @@ struct AttendToCacheBody {
           sums.values[own * kLanes + lane] += weight * v[i][own].Get(lane);
     }
   }
-
-  OVERLAPBENCH_BODY static float Scale() { return 0.08838834764831845F; }  // 1 / √128
-  static_assert(kDecodeDim == 128);
 };
 
 struct AddPiecesBody {
@@ -220,19 +219,9 @@ ExpectedValue ExpectedOfCache(const CacheAttention& attention, int rank, HeldRow
   for (long position = 0; position < std::ssize(scores); ++position)
     for (long i = head; i < head + kDecodeDim; ++i)
       scores[position] += query[i] * attention.cache->Expected(rank, first + position, i);
-  const double most = *std::ranges::max_element(scores);
-  double sum = 0;
-  double result = 0;
-  double squares = 0;
-  for (long position = 0; position < std::ssize(scores); ++position) {
-    const double weight =
-        std::exp((scores[position] - most) / std::sqrt(static_cast<double>(kDecodeDim)));
-    const double term = weight * attention.cache->Expected(rank, first + position, inner + column);
-    sum += weight;
-    result += term;
-    squares += term * term;
-  }
-  return {result / sum, std::sqrt(squares) / sum};
+  return WeightedSum(Probabilities(std::move(scores)), [&](long position) {
+    return attention.cache->Expected(rank, first + position, inner + column);
+  });
 }
 
 void EnqueueDecode(Stream& stream, const CacheAttention& attention, long first, long tokens,
