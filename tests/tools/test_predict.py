@@ -14,11 +14,12 @@ from overlapbench.cli import main
 from overlapbench.output import ResultError
 from overlapbench.prediction.factors import HANDOVER_MS, pairs_of, rules_of
 from overlapbench.prediction.links import Asked, Network, links_of, time_of
-from overlapbench.prediction.model import Book, replayed
+from overlapbench.prediction.model import Book, Prediction, replayed
 from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
 from overlapbench.prediction.replay import Rules, replay
 from overlapbench.prediction.schedules import Row, Run, Step, Time, Work, read_rows
 from overlapbench.reading.names import BenchmarkName
+from overlapbench.view.prediction import specification
 from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
 
 MACHINE = Machine()
@@ -389,6 +390,19 @@ def test_the_chart_needs_two_curves_of_points(steps_file: str, tmp_path: Path) -
     given = ["predict", steps_file, "--benchmark", "Fsdp", "--gpus", "2,4", "-o", str(picture)]
     assert main(given) == 0
     assert "efficiency" in picture.read_text(encoding="utf-8")
+
+
+def test_the_chart_divides_by_the_fewest_gpus_and_names_the_step_on_the_most() -> None:
+    def on(ranks: int, ms: float, network: Network | None = None) -> Prediction:
+        return Prediction("Fsdp/a", ranks, 1, network, ms, ms - 1, ms + 1, ms, 0, 0, 0)
+
+    drawn = specification(
+        [on(2, 10), on(8, 12.5), on(16, 20, Network(50)), on(64, 40, Network(50))]
+    )
+    panels = drawn["concat"]
+    found = {one["gpus"]: one["efficiency"] for one in panels[1]["data"]["values"]}
+    assert found == {2: 100, 8: 80, 16: 50, 64: 25}
+    assert drawn["title"]["text"] == ["On 64 GPUs, the step takes 40.00 ms (39.00 to 41.00)"]
 
 
 @pytest.mark.parametrize(

@@ -81,15 +81,18 @@ def picture(found: Sequence[Prediction], suffix: str) -> bytes:
 
 
 def specification(found: Sequence[Prediction]) -> Spec:
-    """Draw step time and efficiency against the number of GPUs, a curve for each setting."""
+    """Draw step time and efficiency against the number of GPUs, a curve for each setting.
+
+    The efficiency is that of the same step on the fewest GPUs, on which it may need no network.
+    """
     first = {
-        curve: min(same, key=lambda one: one.ranks).ms
-        for curve, same in grouped(found, _curve).items()
+        name: min(same, key=lambda one: one.ranks).ms
+        for name, same in grouped(found, lambda one: one.name).items()
     }
     records = [
         {"name": one.name, "series": _curve(one), "transport": _transport(one), "trusted": True}
         | {"gpus": one.ranks, "ms": one.ms, "ms_low": one.low, "ms_high": one.high}
-        | {"efficiency": 100 * first[_curve(one)] / one.ms}
+        | {"efficiency": 100 * first[one.name] / one.ms}
         for one in found
     ]
 
@@ -99,8 +102,14 @@ def specification(found: Sequence[Prediction]) -> Spec:
 
     panels = {"step time (ms)": "ms", "efficiency (%)": "efficiency"}
     drawn = vega.lay_out(panels, draw, most_columns=2, height=260)
-    title = next(iter(_fastest(found)), "Predicted steps")
+    title = next(iter(_fastest(found)), _largest(found))
     return vega.whole(drawn, vega.chart_title(title, []))
+
+
+def _largest(found: Sequence[Prediction]) -> str:
+    one = max(found, key=lambda one: (one.ranks, -one.ms))
+    ends = f"{digits(one.low)} to {digits(one.high)}"
+    return f"On {one.ranks} GPUs, the step takes {digits(one.ms)} ms ({ends})"
 
 
 def _transport(one: Prediction) -> str:
