@@ -13,15 +13,12 @@ const looks = json("looks");
 const drawn = new Map();  // what was drawn, by its figure
 let printing = false;
 
-const panelsOf = spec => spec.concat ?? spec.hconcat ?? spec.vconcat;
 const isBand = channel => channel?.type === "nominal" && channel.scale?.domain;
 
 // The specification with so many columns of panels, each with so wide a plot.
 function fitted(spec, columns, plot, small) {
-  const {concat, hconcat, vconcat, ...rest} = spec;
-  const panels = concat ?? hconcat ?? vconcat;
-  if (!panels) return panelOf(spec, plot, small);
-  return {...rest, columns, concat: panels.map(panel => panelOf(panel, plot, small))};
+  if (!spec.concat) return panelOf(spec, plot, small);
+  return {...spec, columns, concat: spec.concat.map(panel => panelOf(panel, plot, small))};
 }
 
 function panelOf(panel, plot, small) {
@@ -107,7 +104,7 @@ function inOneColumn(legend, room) {
 
 // Draws as wide as the place is. What stands beside the plots is known only from a drawing.
 async function drawIn(place, spec, config) {
-  const room = printing ? PAPER : place.clientWidth, panels = panelsOf(spec);
+  const room = printing ? PAPER : place.clientWidth, panels = spec.concat;
   let small = room < NARROW, columns = small || !panels ? 1 : spec.columns ?? panels.length;
   let beside = small ? 2 * MARGIN : PAPER / columns - (panels?.[0] ?? spec).width, view;
   for (let attempt = 0; attempt < 4; ++attempt) {
