@@ -15,8 +15,9 @@ import overlapbench
 import samples
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import stored_table
-from overlapbench.reading.result import Results, read
-from overlapbench.reading.rows import Figure, Inconclusive, Row
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.result import Results, failed_self_test, read
+from overlapbench.reading.rows import Figure, Inconclusive, Row, State
 
 PAIR = "AllToAll+Gemm/bytes:67108864/n:64"
 
@@ -168,6 +169,52 @@ class Cells(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.lines and self.lines[-1]:
             self.lines[-1][-1] += data
+
+
+PRINTED = """\
+Overlap/A+B/n:1  serialized: it waited
+  C                  1.000 ms   0.9000 to 1.200
+  M                  2.000 ms
+  T                  3.000 ms
+  slowdown           4.000
+  efficiency         5.000
+  coverage           6.000
+  comp ×             7.000
+  comm ×             8.000
+  sequential         9.000 ms
+  bound              10.00 ms
+  of the bound       11.00 %
+  speedup            12.00
+  exposed comm       13.00 ms"""
+
+
+def test_a_row_is_printed_with_what_it_shows_first() -> None:
+    names = (
+        *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "coverage"),
+        *("comp_slowdown", "comm_slowdown", "sequential_ms", "bound_ms", "pct_of_bound"),
+        *("speedup", "exposed_comm_ms"),
+    )
+    counters = {name: float(place) for place, name in enumerate(names, 1)}
+
+    def printed(name: str, figures: dict[str, float]) -> str:
+        state = State.SERIALIZED if name.startswith("Overlap") else State.OK
+        reason = "it waited" if state is State.SERIALIZED else ""
+        parsed = BenchmarkName.parse(name)
+        return str(Row("f", parsed, figures, state, 2.0, reason, {"comp_ms": (0.9, 1.2)}))
+
+    assert printed("Overlap/A+B/n:1", counters | {"samples": 9.0}) == PRINTED
+    assert printed("Comm/A/n:1", {"GBps": 3.0}) == (
+        "Comm/A/n:1  ok\n  time               2.000 ms\n  bandwidth          3.000 GB/s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "failed"),
+    [("failed: a delay of 2 ms", True), ("passed, none failed", False), ("", False)],
+)
+def test_a_failed_self_test_is_told_with_its_reason(told: str, failed: bool) -> None:
+    assert failed_self_test({"self_test": told}) is failed
+    assert not failed_self_test({})
 
 
 def test_a_notebook_shows_tables(results: Results) -> None:
