@@ -87,9 +87,10 @@ int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
 }
 int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   ++Mpi().tests_of_sent;
-  if (!Mpi().sent) return PMPI_Testall(count, requests, flag, statuses);
+  const std::optional<int> returned = Mpi().sent;
+  if (!returned) return PMPI_Testall(count, requests, flag, statuses);
   *flag = 0;
-  return *Mpi().sent;
+  return *returned;
 }
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                 MPI_Status* status) {
@@ -631,8 +632,8 @@ TEST_F(RanksTest, EveryLinkIsAbortedAndChecked) {
 
 class NoticesTest : public RanksTest {
  protected:
-  NoticesTest() { PMPI_Comm_dup(MPI_COMM_WORLD, &comm_); }
-  ~NoticesTest() override { PMPI_Comm_free(&comm_); }
+  void SetUp() override { PMPI_Comm_dup(MPI_COMM_WORLD, &comm_); }
+  void TearDown() override { PMPI_Comm_free(&comm_); }
   // Calls `look` until `condition` is met, or for far longer than a message takes.
   static bool Until(const std::function<bool()>& condition, const std::function<void()>& look) {
     const auto deadline = Clock::now() + kRanksPatience;
@@ -706,7 +707,8 @@ TEST_F(NoticesTest, SendingWaitsForWhatIsUnderWayOnly) {
 
 TEST_F(NoticesTest, AreLookedForOnceInAMillisecond) {
   Notices notices(MPI_COMM_SELF);
-  OwnClock().stands_at = Clock::now();
+  const auto now = Clock::now();
+  OwnClock().stands_at = now;
   Mpi().probes = 0;
   const auto probes = [&] {
     notices.Receive();
@@ -714,9 +716,9 @@ TEST_F(NoticesTest, AreLookedForOnceInAMillisecond) {
   };
   EXPECT_EQ(probes(), 1);
   EXPECT_EQ(probes(), 1);
-  *OwnClock().stands_at += std::chrono::microseconds(999);
+  OwnClock().stands_at = now + std::chrono::microseconds(999);
   EXPECT_EQ(probes(), 1);
-  *OwnClock().stands_at += std::chrono::microseconds(1);
+  OwnClock().stands_at = now + std::chrono::microseconds(1000);
   EXPECT_EQ(probes(), 2);
   OwnClock().stands_at.reset();
 }

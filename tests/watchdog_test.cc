@@ -44,8 +44,8 @@ int MPI_Comm_size(MPI_Comm comm, int* size) {
   *size = RanksOfMpi();
   return MPI_SUCCESS;
 }
-int MPI_Abort(MPI_Comm /*comm*/, int status) {
-  std::cerr << "MPI aborts with " << status << "\n";
+int MPI_Abort(MPI_Comm /*comm*/, int errorcode) {
+  std::cerr << "MPI aborts with " << errorcode << "\n";
   return MPI_SUCCESS;
 }
 }
