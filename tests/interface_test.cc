@@ -42,10 +42,10 @@ extern "C" {
 int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return Mpi().has_no_barriers() ? MPI_ERR_OTHER : PMPI_Ibarrier(comm, request);
 }
-int MPI_Iallreduce(const void* sent, void* received, int count, MPI_Datatype type, MPI_Op operation,
+int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
                    MPI_Comm comm, MPI_Request* request) {
-  if (operation == MPI_MAX) ++Mpi().maxima;
-  return PMPI_Iallreduce(sent, received, count, type, operation, comm, request);
+  if (op == MPI_MAX) ++Mpi().maxima;
+  return PMPI_Iallreduce(sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 }
 
