@@ -149,6 +149,7 @@ TEST_F(SupervisorTest, AJobThatFailsLeavesNothingOfMpirun) {
 TEST_F(SupervisorTest, MpirunHasNoDescriptorsAndNoSignalsOfTheLauncher) {
   for (const int signal : {SIGUSR2, SIGALRM}) std::signal(signal, SIG_IGN);
   const Descriptor input(dup(STDIN_FILENO));
+  ASSERT_GE(input.get(), 0);
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
   ASSERT_EQ(write(ends[1], "a line\n", 7), 7);
