@@ -138,7 +138,7 @@ TEST(Breakdown, LateLaunchesAndCopiesApartAddUp) {
   LaneWork copy = Ran(kMem, 0, 1);
   copy.stream = 1;
   const Breakdown apart = BreakdownOf(0, 0, {Ran(kComp, 0, 1), copy});
-  EXPECT_TRUE(apart.copies_apart);
+  EXPECT_EQ(apart.copies_apart, 1);
   Breakdown sum = BreakdownOf(0, 0, {late});
   EXPECT_EQ(sum.late_ms, 0.25);
   EXPECT_FALSE(sum.copies_apart);
@@ -151,9 +151,7 @@ TEST(Breakdown, LateLaunchesAndCopiesApartAddUp) {
   EXPECT_TRUE(sum.copies_apart);
 }
 
-// For any works, the pieces add up to the time and the causes to the idle time, and a class runs as
-// long as the union of its works.
-// And of flags the greater one counts.
+// Of a flag the greater one counts.
 TEST(Breakdown, EveryTimeIsSummed) {
   using Numbers = std::array<double, sizeof(Breakdown) / sizeof(double)>;
   Numbers numbers{};
@@ -169,6 +167,8 @@ TEST(Breakdown, EveryTimeIsSummed) {
   EXPECT_EQ(std::bit_cast<Numbers>(sum), numbers);
 }
 
+// For any works, the pieces add up to the time and the causes to the idle time, and a class runs as
+// long as the union of its works.
 TEST(Breakdown, SharesOfRandomWorkAddUpToTheTime) {
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
     long draws = 0;

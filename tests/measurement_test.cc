@@ -236,6 +236,27 @@ TEST_F(MeasurementTest, WorkOfOtherRanksCostsNothingHere) {
   EXPECT_DOUBLE_EQ(Measure({run}).CostOf("run").flops, 12);
 }
 
+// That of a run is its largest.
+TEST_F(MeasurementTest, AProductIsReportedByItsSizes) {
+  a_.cost.product = {2, 3, 4};
+  b_.cost.product = {5, 6, 7};
+  for (const bool swaps : {false, true}) {
+    if (swaps) std::swap(a_.cost, b_.cost);
+    Counters counters;
+    ReportProduct(Measure(Pair()).CostOf("both").product, counters);
+    EXPECT_EQ(counters.at("m"), 5);
+    EXPECT_EQ(counters.at("n"), 6);
+    EXPECT_EQ(counters.at("k"), 7);
+  }
+  Counters none;
+  ReportProduct({}, none);
+  EXPECT_TRUE(none.empty());
+}
+
+TEST_F(MeasurementTest, WhatAStepDidNotObserveIsAnError) {
+  EXPECT_THROW(static_cast<void>(Measure(Pair()).Observed("both", "a")), Error);
+}
+
 TEST_F(MeasurementTest, ResultsAreIdenticalOnlyIfBothAreKnown) {
   a_.fingerprint = b_.fingerprint = 7;
   EXPECT_TRUE(Measure(Pair()).Identical("a", "b"));
@@ -249,7 +270,7 @@ TEST_F(MeasurementTest, ResultsAreIdenticalOnlyIfBothAreKnown) {
 // their engine as in the pipeline, the four take `engine_ms`.
 class PipelineTest : public MeasurementTest {
  protected:
-  const Measurement& MeasurePipeline(double own_ms, double engine_ms = 8) {
+  const Measurement& MeasurePipeline(double own_ms, double engine_ms = 8, double in_ms = 8) {
     Run run{.name = "pipeline"};
     const Work in = AddWork("in", a_);
     const Work use = AddWork("use", b_);
@@ -258,7 +279,7 @@ class PipelineTest : public MeasurementTest {
       run.schedule.Add(lane, in, {.part = {i, 4}, .engine = "bus"});
       run.schedule.Add(lane, use, {.part = {i, 4}});
     }
-    Group group = {Took(8), Took(3), Took(engine_ms), Took(own_ms)};
+    Group group = {Took(in_ms), Took(3), Took(engine_ms), Took(own_ms)};
     group[1].lanes.resize(4);
     return Measure(WithSoloRuns(run), {group});
   }
@@ -290,6 +311,10 @@ TEST_F(PipelineTest, StepsOfAnEngineTakeAsLongTogetherAsTheyDoThere) {
   const Measurement& measurement = MeasurePipeline(16, 6);
   EXPECT_DOUBLE_EQ(measurement.BoundOf("pipeline").total_ms, 4 * 1.5 + 3);
   EXPECT_EQ(measurement.Bound_ms("pipeline").values(), std::vector<double>{4 * 1.5 + 3});
+}
+
+TEST_F(PipelineTest, StepsThatTakeNoTimeTakeNoneOnTheirEngine) {
+  EXPECT_DOUBLE_EQ(MeasurePipeline(16, 6, 0).BoundOf("pipeline").total_ms, 3);
 }
 
 // What stands on one lane is not compared with anything shorter than itself.

@@ -514,6 +514,16 @@ TEST(Beside, BothKeepTheirLanesPartsAndWaits) {
   EXPECT_EQ(both.steps().back().name, "second");
 }
 
+TEST(Beside, ATransferKeepsItsOtherEnd) {
+  Schedule transfer;
+  for (const int rank : {0, 1}) transfer.AddLane({.name = std::to_string(rank), .rank = rank});
+  const Work send = WorkOfClass(WorkClass::kComm, "send");
+  transfer.Add(1, send, {.other_end = transfer.Add(0, send)});
+  const Schedule both = transfer.Beside(transfer);
+  EXPECT_EQ(both.steps()[1].options.other_end, 0U);
+  EXPECT_EQ(both.steps()[3].options.other_end, 2U);
+}
+
 TEST(Schedule, ReplacingAWorkChangesNothingElse) {
   ScheduleBuilder built;
   const std::size_t a = built.Add("a");
