@@ -12,7 +12,7 @@ import pytest
 import predictable
 import samples
 from overlapbench.output import ResultError
-from overlapbench.prediction.answers import answers, beside_measured
+from overlapbench.prediction.answers import Traced, answers, beside_measured
 from overlapbench.prediction.changes import with_buckets, with_prefetch
 from overlapbench.prediction.factors import Pair, closest, pairs_of, rules_of, shuffled
 from overlapbench.prediction.links import Asked, Links, Network, Point, links_of, time_of, weight
@@ -27,6 +27,7 @@ from overlapbench.prediction.model import (
 )
 from overlapbench.prediction.schedules import Row, Run, Step, Time, Work, read_rows
 from overlapbench.reading.names import BenchmarkName
+from overlapbench.traces.rules import Rules
 from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
 
 MACHINE = Machine()
@@ -154,7 +155,9 @@ def test_a_step_is_more_than_a_pair() -> None:
 
 
 def points(*sizes: tuple[float, float], of: Row | None = None) -> list[Point]:
-    return [Point(size * MIB, ms, of or row()) for size, ms in sizes]
+    return [
+        Point(size * MIB, ms, of or row("cuda", "nccl", alone(1, 1.0, 1.0))) for size, ms in sizes
+    ]
 
 
 def time(
@@ -187,7 +190,7 @@ def test_times_follow_measured_sizes() -> None:
     alpha = 0.5 - 0.7 / 3
     assert time(known, 32) == pytest.approx(alpha + (4.0 - alpha) * 2)
     assert time({("AllReduce", "copy", 2, 1): points((1, 0.5))}, 4) == 2.0
-    own = row()
+    own = row("cuda", "nccl", alone(1, 1.0, 1.0))
     both = {("AllReduce", "copy", 2, 1): points((4, 1.2), (4, 1.3)) + points((4, 7.0), of=own)}
     assert time(both, 4, near=own) == 7.0
     with pytest.raises(
@@ -205,21 +208,21 @@ def test_more_ranks_are_told_from_the_nearest_number() -> None:
         ("AllGather", "copy", 16, 2): points((1, 99.0)),  # over a network: says nothing of a host
     }
     # alpha 0.1 grows with the logarithm, the rest with the bus factor.
-    assert time(known, 2, 8, name="AllGather") == pytest.approx(0.1 * 5 / 4 + 0.6 * (7 / 8) / 0.75)
+    assert time(known, 2, 8, name="AllGather") == pytest.approx(0.1 * 6 / 5 + 0.6 * (7 / 8) / 0.75)
     with_sums = {("AllReduce", "nccl", 2, 1): points((1, 0.3), (2, 0.5))}
-    moved = (1.5 + 0.4) / (1.0 + 0.4)  # NCCL copies the rank's own block, too
+    moved = (1.5 + 0.55) / (1.0 + 0.55)  # NCCL copies the rank's own block, too
     found = time(with_sums, 2, 4, by="nccl")
-    assert found == pytest.approx(0.1 * 4 / 3 + 0.4 * moved)
+    assert found == pytest.approx(0.1 * 5 / 4 + 0.4 * moved)
 
 
 @pytest.mark.parametrize(
     ("name", "own"),
-    [("AllGather", 0.4), ("ReduceScatter", 0.4), ("AllToAll", 0.15), ("Broadcast", 0.0)],
+    [("AllGather", 0.4), ("ReduceScatter", 0.55), ("AllToAll", 0.15), ("Broadcast", 0.0)],
 )
 def test_kernels_of_nccl_copy_a_part_of_the_own_block(name: str, own: float) -> None:
-    known = {(name, "nccl", 2, 1): points((4, 1.0))}
-    moved = [weight(name, ranks) + own / ranks for ranks in (2, 4)]
-    assert time(known, 4, 4, name=name, by="nccl") == pytest.approx(moved[1] / moved[0])
+    known = {(name, "nccl", 4, 1): points((4, 1.0))}
+    moved = [weight(name, ranks) + own / ranks for ranks in (4, 8)]
+    assert time(known, 4, 8, name=name, by="nccl") == pytest.approx(moved[1] / moved[0])
 
 
 @pytest.mark.parametrize(("base", "ranks", "follows"), [(4, 7, True), (4, 8, False), (8, 16, True)])
@@ -446,19 +449,6 @@ def test_the_error_of_a_prediction_is_a_share_of_what_was_measured() -> None:
     assert replace(one, measured=None).error is None
 
 
-def test_a_residual_is_the_quantile_of_the_other_families() -> None:
-    rows = [fsdp(MACHINE, 2, ahead) for ahead in range(8)]
-    off = [
-        replace(one, runs=(*one.runs[:-1], replace(one.own, time=Time(wanted / (1 + place / 100)))))
-        for place, one in enumerate(rows)
-        if one.own.time and (wanted := one.own.time.ms)
-    ]
-    book = Book(off)
-    assert book.residual("Ddp/Buckets") == pytest.approx(0.0665, abs=0.0005)
-    assert book.residual(rows[0].name.family) == 0.1  # too few of others
-    assert Book(off[:7]).residual("Ddp/Buckets") == 0.1
-
-
 def test_the_law_of_scale_is_known_to_a_third() -> None:
     base = fsdp(MACHINE, 2, 1)
     question = Question(gpus=256, network=Network(1e5))
@@ -496,7 +486,13 @@ def test_parts_left_out_of_a_book() -> None:
 def test_rows_that_differ_in_what_is_asked_are_one(tmp_path: Path) -> None:
     rows = [fsdp(MACHINE, 2, ahead) for ahead in (0, 1)]
     path = predictable.write(tmp_path / "steps.json", rows)
-    given: dict[str, Any] = {"gpus": None, "nodes": None, "network": None, "transport": None}
+    given: dict[str, Any] = {
+        "traced": Traced(None, None, Rules()),
+        "gpus": None,
+        "nodes": None,
+        "network": None,
+        "transport": None,
+    }
     found, refusals = answers(path, "", latency_us=5.0, **given, prefetch=[2, 3])
     assert [one.name.split("/")[3] for one in found] == ["prefetch:2", "prefetch:3"]
     found, refusals = answers(path, "", latency_us=5.0, **given)
