@@ -55,6 +55,9 @@ TEST(LayerStack, APassIsCheckedInEveryLayersGradients) {
     result->PoisonRows(*stream, row, 1);
     EXPECT_NE(workload.Verify(*stream).fault, "");
     EXPECT_NE(workload.Fingerprint(), fingerprint);
+    workload.Enqueue(*stream);
+    workload.Reset(*stream);
+    EXPECT_NE(workload.Verify(*stream).fault, "") << "the result of the run before";
   }
 }
 
