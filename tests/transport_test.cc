@@ -267,8 +267,8 @@ TEST(Transports, ThatCannotBeMadeAreErrors) {
 
 class TransportsOnGpusTest : public TransportTest {
  protected:
-  TransportsOnGpusTest() { Notes() = &asked_; }
-  ~TransportsOnGpusTest() override { Notes() = nullptr; }
+  void SetUp() override { Notes() = &asked_; }
+  void TearDown() override { Notes() = nullptr; }
 
   AskedFor asked_;
   Transports transports_{machine_};
