@@ -251,13 +251,21 @@ std::string ShownTolerances(const Machine& machine, std::vector<TheRun> runs) {
   return text.empty() ? "" : "  within" + text + "\n";
 }
 
-// Whether a work that runs alone, without part `missing` of `parts`, is refused.
+// Whether a work that runs alone, without part `missing` of `parts`, is refused. What it left
+// before must not count.
 bool IsRefused(const Machine& machine, Workload& workload, long parts, long missing) {
   const auto stream = machine.device.CreateStream();
-  workload.Reset(*stream);
-  for (long part = 0; part < parts; ++part)
-    if (part != missing && parts > 1) workload.EnqueuePart(*stream, {part, parts});
-  stream->Synchronize(machine.timeout, "the test");
+  for (const bool is_whole : {true, false}) {
+    workload.Reset(*stream);
+    for (long part = 0; part < parts; ++part) {
+      if (!is_whole && (part == missing || parts == 1)) continue;
+      if (parts == 1)
+        workload.Enqueue(*stream);
+      else
+        workload.EnqueuePart(*stream, {part, parts});
+    }
+    stream->Synchronize(machine.timeout, "the test");
+  }
   return !workload.Verify(*stream).fault.empty();
 }
 
