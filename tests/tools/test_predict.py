@@ -23,6 +23,7 @@ from overlapbench.view.prediction import specification
 from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
 
 MACHINE = Machine()
+FEW_SMS = BenchmarkName.parse("Comm/AllGather/bytes:33554432/comm_sms:4/cache:cold")
 OTHER = BenchmarkName.parse("Ddp/Overlap/layers:8/transport:copy/cache:cold")
 COMP, COMM, COPY = 0, 1, 2
 SHUFFLE = Work("shuffle", "COMM", "AllToAll", wire_bytes=2 * LAYERS * LAYER_BYTES)
@@ -283,8 +284,11 @@ def test_collectives_by_themselves_are_preferred_to_those_of_steps() -> None:
     alone = Run("gather", (None,), (Step(0, 0, 1.0),), Time(1.0))
     work = replace(fsdp(MACHINE, 2, 1).works[2], wire_bytes=LAYER_BYTES)
     by_itself = replace(fsdp(MACHINE, 2, 1), works=(work,), runs=(alone,))
-    links = links_of([fsdp(MACHINE, 2, 1), by_itself])
+    few_sms = replace(by_itself, name=FEW_SMS, runs=(replace(alone, time=Time(3.0)),))
+    links = links_of([fsdp(MACHINE, 2, 1), by_itself, few_sms])
     assert time_of(links, collective(LAYER_BYTES), 2) == pytest.approx(1.0)
+    own = replace(collective(LAYER_BYTES), near=few_sms)
+    assert time_of(links, own, 2) == pytest.approx(3.0)
 
 
 def test_results_without_schedules_are_tables_of_collectives_and_pairs() -> None:
@@ -296,6 +300,8 @@ def test_results_without_schedules_are_tables_of_collectives_and_pairs() -> None
     off = [abs(replayed(book, row) / row.own.time.ms - 1) for row in pairs if row.own.time]
     assert mean(off) < 0.01
     assert max(off) < 0.05
+    (small,) = (row for row in pairs if str(row.name).endswith("grid:1x1/work:tile/cache:cold"))
+    assert [pair.waits for pair in pairs_of(small)] == [0]  # it leaves SMs free
 
 
 def test_a_handover_is_the_measured_one_where_a_result_has_it(tmp_path: Path) -> None:

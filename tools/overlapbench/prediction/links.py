@@ -164,8 +164,10 @@ def _sizes(points: Iterable[Point], near: Row | None) -> list[tuple[float, float
 
 
 def _best(points: Sequence[Point], near: Row | None) -> Sequence[Point]:
-    by_itself = [point for point in points if len(point.row.own.steps) == 1]
-    return [point for point in points if point.row is near] or by_itself or points
+    """Return those of the row itself, or else of the standing SMs and measured by themselves."""
+    usual = [point for point in points if not point.row.sets_sms] or points
+    by_itself = [point for point in usual if len(point.row.own.steps) == 1]
+    return [point for point in points if point.row is near] or by_itself or usual
 
 
 def _at_size(points: Sequence[Point], asked: Asked) -> float:

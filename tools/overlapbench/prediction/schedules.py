@@ -113,6 +113,11 @@ class Row:
         return len(self.own.steps) > 2
 
     @property
+    def sets_sms(self) -> bool:
+        """Whether its collectives have other SMs than they have by default."""
+        return any(axis in ("comm_sms", "comm_ctas") for axis, _ in self.name.axes)
+
+    @property
     def is_traced(self) -> bool:
         return self.name.family == TRACE
 
