@@ -126,7 +126,7 @@ Family MoeDispatchCombine() {
       .about = "Layers of a mixture of experts, whose micro-batches hide each other's exchange.",
       .lead = {"hidden_comm", "time", "speedup", "pct_of_bound", "exposed_comm_ms",
                "straggler_load"},
-      .counters = {{"straggler_rank", "", kNeither, Range::kNotNegative, "straggler",
+      .counters = {{"straggler_rank", "count", kNeither, Range::kNotNegative, "straggler",
                     "the rank whose experts get the most tokens"},
                    {"straggler_load", "", kNeither, Range::kPositive, "straggler's load",
                     "tokens of its experts / mean of all ranks"},

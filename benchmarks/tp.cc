@@ -371,9 +371,9 @@ Family Tp() {
           .about = "Products of tensor-parallel layers, in chunks beside their communication.",
           .lead = {"speedup", "time", "sequential_ms", "pct_of_bound", "exposed_comm_ms",
                    "chunking_cost_ms", "interference_ms"},
-          .counters = {{"chunks", "", kNeither, Range::kPositive, "chunks",
+          .counters = {{"chunks", "count", kNeither, Range::kPositive, "chunks",
                         "into which the tokens were cut; with chunks:auto the fastest number"},
-                       {"direct", "", kNeither, Range::kNotNegative, "direct",
+                       {"direct", "bool", kNeither, Range::kFlag, "direct",
                         "1 if chunks of products went straight to their owners, 0 if their sums "
                         "went along a ring"}},
           .scenarios = [](const Catalog& catalog) {

@@ -281,6 +281,24 @@ def test_a_unit_appears_once(name: str, label: str) -> None:
     assert stored_table().counters[name].label == label
 
 
+@pytest.mark.parametrize(
+    ("name", "unit", "earlier"),
+    [("straggler_rank", "count", ""), ("chunks", "count", ""), ("direct", "bool", "")],
+)
+def test_a_count_is_whole_also_where_an_earlier_table_lacks_its_unit(
+    name: str, unit: str, earlier: str
+) -> None:
+    document = samples.document([samples.row("Compute/Gemm/n:64") | {name: 1}])
+    (entry,) = (one for one in document["counters"] if one["name"] == name)
+    assert entry["unit"] == unit
+    entry["unit"] = earlier
+    result = parse_result("run.json", json.dumps(document))
+    (row,) = result.rows
+    assert (str(row[name]), repr(row[name])) == ("1", f"{name} 1")
+    assert merge_tables([("a", result.table), ("b", stored_table())]) is result.table
+    assert row.table.counters["foreign_cores"].text(0.5) == "0.5000"
+
+
 # ---- refusals
 
 

@@ -339,7 +339,7 @@ def test_what_is_told_of_a_pair_of_rows_and_of_one() -> None:
         f"{what}: the communication waits for the computation to leave SMs, and both take 1.40 ×"
         " the longer one; a change saves at most 28.6 % (27.8 to 29.3 %)",
         "communication waited for the other side (coverage 0.05); comp_slowdown 1.300;"
-        " comm_slowdown 1.300; comm_sms 24.00",
+        " comm_slowdown 1.300; comm_sms 24",
     )
     settings = ({"first": "comm"}, {"sm_target": ""}, {"transport": "copy"})
     assert one.ways == [ways_of(each)[0] for each in settings]

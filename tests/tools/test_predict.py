@@ -12,6 +12,7 @@ import overlapbench as ob
 import predictable
 from overlapbench.cli import main
 from overlapbench.output import ResultError
+from overlapbench.prediction.answers import beside_measured
 from overlapbench.prediction.factors import HANDOVER_MS, pairs_of, rules_of
 from overlapbench.prediction.links import Asked, Network, links_of, time_of
 from overlapbench.prediction.model import Book, Prediction, replayed
@@ -433,6 +434,21 @@ def test_schedules_that_are_not_whole_are_refused(
     path.write_text(json.dumps(document))
     with pytest.raises(ResultError, match=f"entry 0: schedules: malformed: .*{why}"):
         read_rows([str(path)])
+
+
+def test_a_report_leaves_out_rows_whose_schedules_it_cannot_read(tmp_path: Path) -> None:
+    document = predictable.document([fsdp(MACHINE, 2, 1), ddp(MACHINE, 2, 1)])
+    document["benchmarks"][0]["schedules"]["version"] = 2
+    path = tmp_path / "steps.json"
+    path.write_text(json.dumps(document))
+    found, unread = beside_measured([str(path)])
+    assert [one.name for one in found] == [document["benchmarks"][1]["name"]]
+    (line,) = unread
+    assert line.startswith(f"{path}: entry 0: schedules: malformed: ")
+    for entry in document["benchmarks"]:
+        entry["state"] = "invalid"
+    path.write_text(json.dumps(document))
+    assert beside_measured([str(path)]) == ([], [])
 
 
 def test_files_without_schedules_say_what_to_measure(tmp_path: Path) -> None:

@@ -514,5 +514,6 @@ def test_measured_steps_stand_beside_their_predictions(tmp_path: Path) -> None:
     rows = [fsdp(MACHINE, 2, ahead) for ahead in (0, 1)]
     bare = samples.write(tmp_path / "bare.json", samples.document([samples.row("Comm/A/n:1")]))
     path = predictable.write(tmp_path / "steps.json", rows)
-    found = beside_measured([str(bare), path])
+    found, unread = beside_measured([str(bare), path])
+    assert unread == []
     assert [one.measured for one in found] == [one.own.time.ms for one in rows if one.own.time]

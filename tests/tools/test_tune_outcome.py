@@ -24,14 +24,14 @@ def test_a_gain_is_told_with_all_that_brings_it() -> None:
     assert told.startswith(
         f"""\
 {ROW}
-  default    2 ms  transport:nccl first:comp
-  best       1.6 ms  transport:copy first:comm
+  default    2.000 ms  transport:nccl first:comp
+  best       1.600 ms  transport:copy first:comm
   gain       {SAVES}
   search     6 evaluations, for 4 settings
   again      {AGAIN}
 
 Findings
- 1. A+B: 1.6 instead of 2 ms, saves 15.0 % to 25.0 % with a kernel, or copies, of your own
+ 1. A+B: 1.600 instead of 2.000 ms, saves 15.0 % to 25.0 % with a kernel, or copies, of your own
     why  Overlap/A+B/cache:cold: 3 runs a side, in turn
     do   Set transport:copy first:comm.
 """
@@ -125,8 +125,8 @@ def test_the_verdict_says_what_is_known(about: dict[str, Any], verdict: str) -> 
 def test_without_a_gain_times_are_those_of_the_search() -> None:
     lines = report_of([raced(choice=BEST)]).splitlines()
     assert lines[1:3] == [
-        "  default    2 ms  transport:nccl first:comp",
-        "  best       1.5 ms  transport:copy first:comm",
+        "  default    2.000 ms  transport:nccl first:comp",
+        "  best       1.500 ms  transport:copy first:comm",
     ]
     assert len(lines) == 5
     assert "again" not in report_of([raced(choice=BEST, gain=replace(GAIN, low=-0.1))])
@@ -245,10 +245,10 @@ def test_a_gain_of_energy_is_told_in_joules() -> None:
     study.race.known |= {DEFAULT: Estimate(2.0, 1.9, 2.1), BEST: Estimate(1.5, 1.4, math.inf)}
     study.choice, study.gain = BEST, GAIN
     told = report_of([study])
-    assert "default    2 J  transport:nccl" in told
+    assert "default    2.000 J  transport:nccl" in told
     assert f"{SAVES.partition(',')[0].replace('time', 'energy')}" in told
     assert "speed-up" not in told
-    assert "1.6 instead of 2 J, saves 15.0 %" in told
+    assert "1.600 instead of 2.000 J, saves 15.0 %" in told
     (pair,) = json.loads(json_of([study], interrupted=False))["pairs"]
     assert pair["minimises"] == "energy"
     assert (pair["gain"]["default_J"], pair["gain"]["best_J"]) == (2.0, 1.6)

@@ -25,7 +25,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.cli.command_line import command, manual_parser, say
 from overlapbench.cli.judging import add_judging, complete
 from overlapbench.judge.floors import read_floors
 from overlapbench.judge.side import Side
@@ -67,7 +67,9 @@ def _make(options: argparse.Namespace) -> bytes:
     charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
     traced = read_rows(options.traces, Rules()) if options.traces else {}
     timelines, left_out = make_timelines(traced)
-    predicted = beside_measured(one for one in options.results if one != "-")
+    predicted, unread = beside_measured(one for one in options.results if one != "-")
+    for line in unread:
+        say(f"not predicted: {line}")
     return render_report(
         options.title, runs, charts, comparison, timelines, left_out, predicted=predicted
     )

@@ -20,6 +20,7 @@ from overlapbench.findings.finding import LEAST
 from overlapbench.grouping import grouped
 from overlapbench.reading.counters import Counter, stored_table
 from overlapbench.statistics.distributions import t_quantile
+from overlapbench.statistics.intervals import digits
 
 FALSE_ALARMS = 0.05  # of tables
 BAD = 0.10  # a loss that is not only suspicious
@@ -175,12 +176,12 @@ def _against(
     verdict = verdict_of(sure)
     allowed = reach - math.log1p(-LEAST)
     limit = math.exp(center + (allowed if lower else -allowed))
-    ends = f"at {'most' if lower else 'least'} {_number(limit)}"
+    ends = f"at {'most' if lower else 'least'} {digits(limit, 3)}"
     told = f"{100 * loss:.0f} % worse ({100 * least:.0f} to {100 * most:.0f} %)"
     return replace(
         outcome,
         verdict=verdict,
-        expected=f"{_number(math.exp(center))}, {ends}",
+        expected=f"{digits(math.exp(center), 3)}, {ends}",
         reason=told if verdict.alarms else "",
         loss=(loss, least, most),
         limit=limit,
@@ -190,18 +191,10 @@ def _against(
 
 def _spell(figure: tuple[float, float, float], counter: Counter) -> str:
     value, low, high = figure
-    margin = _number(max(value - low, high - value), _digits(value))
-    shown = _number(value) + f" ±{margin}" * (low < high)
+    shown = digits(value, 3)
+    decimals = len(shown.partition(".")[2])
+    shown += f" ±{max(value - low, high - value):.{decimals}f}" * (low < high)
     return f"{shown} {counter.printed_unit}".strip()
-
-
-def _number(value: float, digits: int | None = None) -> str:
-    return f"{value:.{_digits(value) if digits is None else digits}f}"
-
-
-def _digits(value: float) -> int:
-    """Return the decimals that show three digits."""
-    return max(0, 2 - math.floor(math.log10(abs(value)))) if value else 2
 
 
 # ---- facts

@@ -295,7 +295,7 @@ def _told(case: Case, holds: int, of: int) -> Finding:
 def _evidence(rule: Rule, row: Row, better: Row | None) -> Iterator[str]:
     for counter in rule.evidence:
         rows = [row, better] if better else [row]
-        both = [digits(one[counter].value) for one in rows if counter in one.counters]
+        both = [one[counter].text for one in rows if counter in one.counters]
         if len(both) == len(rows) == len(set(both)):  # what is the same explains nothing
             title = row.table.counters[counter].label if counter in row.table.counters else counter
             yield f"{title} {' → '.join(both)}"

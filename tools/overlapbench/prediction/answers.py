@@ -109,22 +109,24 @@ def answers(
     return found, list(dict.fromkeys(refusals))
 
 
-def beside_measured(sources: Iterable[str]) -> list[Prediction]:
+def beside_measured(sources: Iterable[str]) -> tuple[list[Prediction], list[str]]:
     """Predict the measured steps of results at their own settings, from their parts.
 
-    Results without schedules, and steps that cannot be predicted, have none.
+    Results without schedules, and steps that cannot be predicted, have none. Also return a line for
+    each row whose schedules cannot be read.
     """
-    found = []
+    found: list[Prediction] = []
+    unread: list[str] = []
     for source in expand([*sources]):
         if '"schedules"' not in load(source):
             continue
-        rows = [row for row in read_rows([source]) if row.own.time]
+        rows = [row for row in read_rows([source], unread) if row.own.time]
         book = Book(rows)
         for row in rows:
             if row.is_step:
                 with contextlib.suppress(ResultError):
                     found.append(predict_one(book, row, Question()))
-    return found
+    return found, unread
 
 
 def _question(values: dict[str, Any], latency_us: float) -> Question:

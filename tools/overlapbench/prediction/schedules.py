@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from overlapbench.output import ResultError, expand
+from overlapbench.output import ResultError, expand, harmless
 from overlapbench.prediction.plain import PLAIN, described
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.source import decode_json, load
@@ -148,15 +148,18 @@ class Row:
         return work.ranks or self.ranks
 
 
-def read_rows(arguments: Sequence[str]) -> list[Row]:
+def read_rows(arguments: Sequence[str], unread: list[str] | None = None) -> list[Row]:
     """Read the schedules in results and plans.
 
-    ResultError  a file has none, or those of another version
+    With `unread`, a row whose schedules are malformed or of another version adds a line to it, and
+    files may have none.
+
+    ResultError  a file has none, or without `unread` one that is malformed or of another version
     """
-    return [row for source in expand(arguments) for row in _read(source)]
+    return [row for source in expand(arguments) for row in _read(source, unread)]
 
 
-def _read(source: str) -> list[Row]:
+def _read(source: str, unread: list[str] | None) -> list[Row]:
     document = decode_json(source, load(source))
     entries = None
     if isinstance(document, dict):
@@ -171,8 +174,10 @@ def _read(source: str) -> list[Row]:
                 rows.append(row)
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             told = f"{source}: entry {index}: schedules: malformed: {error!r}"
-            raise ResultError(told) from None
-    if not rows:
+            if unread is None:
+                raise ResultError(told) from None
+            unread.append(harmless(told))
+    if not rows and unread is None:
         raise ResultError(f"{source}: no row has schedules: measure with --predictable")
     return rows
 

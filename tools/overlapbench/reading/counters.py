@@ -25,6 +25,7 @@ from typing import TypeVar
 from overlapbench.output import ResultError, harmless
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.source import LARGEST, SMALLEST, Document, Fields, short
+from overlapbench.statistics.intervals import digits
 
 TIME = "time"  # Google Benchmark's `real_time`
 VALID = "valid"
@@ -34,7 +35,8 @@ PARTS = ("counters", "families", "workloads")  # of a result file, which make up
 
 _STORED = Path(__file__).with_name("counters.json")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_PRINTED_UNITS = {"us": "µs", "count": "", "bool": ""}
+_WHOLE = ("count", "bool")
+_PRINTED_UNITS = {"us": "µs", **dict.fromkeys(_WHOLE, "")}
 _UNITS_IN_NAMES = {"%": "pct", "TFLOP/s": "TFLOPs", "1/s": "s"}
 _Choice = TypeVar("_Choice", bound=Enum)
 
@@ -49,7 +51,8 @@ class Range(Enum):
     FLAG = "flag"
 
 
-_COUNTS = ("slowest_rank",)  # whose unit earlier results lack
+# The units of counters in whose earlier results they are missing.
+_UNITS = {**dict.fromkeys(("slowest_rank", "straggler_rank", "chunks"), "count"), "direct": "bool"}
 # The lowest value, whether it is inclusive, and the highest.
 _LIMITS: Mapping[Range, tuple[float, bool, float]] = {
     Range.POSITIVE: (0.0, False, math.inf),
@@ -91,6 +94,11 @@ class Counter:
         told = not self.printed_unit or word in self.name.split("_")
         return self.name if told else f"{self.name} {self.printed_unit}"
 
+    def text(self, value: float) -> str:
+        """Write a figure without its unit: a count as the whole number it is."""
+        is_whole = self.unit in _WHOLE and value.is_integer()
+        return f"{value:.0f}" if is_whole else digits(value)
+
     def says_nothing(self, value: float, low: float, high: float, time_ms: float) -> bool:
         """Tell whether an interval reaches too far for its figure to be shown (report/value.h)."""
         whole = {"": 1.0, "%": 100.0}.get(self.unit, 0.0)
@@ -125,8 +133,7 @@ class Counter:
 
         Titles and definitions may be reworded; a new meaning requires a new name.
         """
-        is_count = self.name in _COUNTS and {self.unit, other.unit} <= {"", "count"}
-        if self.unit != other.unit and not is_count:
+        if self.unit != other.unit:
             return f"unit is {other.unit!r}, but {self.unit!r}"
         if self.better is not other.better:
             return f"better is {other.better.value}, but {self.better.value}"
@@ -219,7 +226,7 @@ def _counter(fields: Fields) -> Counter:
     name = _name(fields)
     counter = Counter(
         name,
-        harmless(fields.text("unit")),
+        _UNITS.get(name) or harmless(fields.text("unit")),
         _choice(fields, "better", Better),
         _choice(fields, "range", Range),
         judged,

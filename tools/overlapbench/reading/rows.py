@@ -86,17 +86,23 @@ class Figure(float):
     low: float
     high: float
     doubt: str  # why the figure may not be judged; "" if it may
+    text: str  # the value with four digits, or as a count
 
     def __new__(
-        cls, value: float, counter: str, interval: Interval | None = None, doubt: str = ""
+        cls,
+        value: float,
+        counter: str,
+        interval: Interval | None = None,
+        doubt: str = "",
+        text: str = "",
     ) -> "Figure":
         figure = super().__new__(cls, value)
-        figure.counter, figure.doubt = counter, doubt
+        figure.counter, figure.doubt, figure.text = counter, doubt, text or digits(value)
         figure.low, figure.high = interval or (math.nan, math.nan)
         return figure
 
-    def __reduce__(self) -> tuple[type["Figure"], tuple[float, str, Interval | None, str]]:
-        return Figure, (self.value, self.counter, self.interval, self.doubt)
+    def __reduce__(self) -> tuple[type["Figure"], tuple[object, ...]]:
+        return Figure, (self.value, self.counter, self.interval, self.doubt, self.text)
 
     @property
     def value(self) -> float:
@@ -107,6 +113,11 @@ class Figure(float):
     def interval(self) -> Interval | None:
         """The ends of the interval, the lower one first; None where none is known."""
         return None if math.isnan(self.low) else (self.low, self.high)
+
+    @property
+    def ends(self) -> str:
+        """The interval in words: `1.20 to 1.31`; "" where none is known."""
+        return f"{digits(self.low)} to {digits(self.high)}" if self.interval else ""
 
     def below(self, limit: float) -> bool:
         """Tell whether the figure is below a limit, with its whole interval.
@@ -128,8 +139,7 @@ class Figure(float):
         return holds
 
     def __str__(self) -> str:
-        ends = f" ({digits(self.low)} to {digits(self.high)})" if self.interval else ""
-        return f"{digits(self.value)}{ends}"
+        return f"{self.text} ({self.ends})" if self.interval else self.text
 
     def __repr__(self) -> str:  # pytest shows it where an assertion fails
         return f"{self.counter} {self}"
@@ -198,7 +208,9 @@ class Row(Attributes):
 
     def _figure(self, counter: str, value: float) -> Figure:
         doubt = "" if self.trusted or self.state is State.CONTROL else self.problem
-        return Figure(value, counter, self.intervals.get(counter), doubt)
+        known = self.table.counters.get(counter)
+        text = known.text(value) if known else ""
+        return Figure(value, counter, self.intervals.get(counter), doubt, text)
 
     C = property(lambda self: self["comp_ms"], doc="The computation alone, in ms.")
     M = property(lambda self: self["comm_ms"], doc="The communication alone, in ms.")
@@ -311,8 +323,7 @@ class Row(Attributes):
         for name in dict.fromkeys((*first, *_SHOWN, *itertools.chain(*leads))):
             if name in figures:
                 figure, counter = figures[name], self.table.counters[name]
-                ends = f"{digits(figure.low)} to {digits(figure.high)}" if figure.interval else ""
-                yield counter.title, digits(figure.value), counter.printed_unit, ends
+                yield counter.title, figure.text, counter.printed_unit, figure.ends
 
 
 def _package() -> Any:

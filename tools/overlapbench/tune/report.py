@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from overlapbench.findings.apply import Advice, advise, takes_a_kernel
 from overlapbench.findings.finding import Finding, Saving, text_of
+from overlapbench.statistics.intervals import digits
 from overlapbench.tune.machine import OF_TIME, Objective
 from overlapbench.tune.search import Estimate
 from overlapbench.tune.space import Point, axis_flags
@@ -85,7 +86,7 @@ def _figure(study: Study, point: Point, confirmed: float | None) -> str:
     """Write a point's figure: from the confirmation if there was one, or else from the search."""
     known = study.race.known
     figure = known[point].figure if confirmed is None and point in known else confirmed
-    return "" if figure is None else f"{figure:.4g} {study.machine.objective.unit}  "
+    return "" if figure is None else f"{digits(figure)} {study.machine.objective.unit}  "
 
 
 def json_of(studies: Sequence[Study], interrupted: bool) -> bytes:
@@ -161,7 +162,7 @@ def _finding(study: Study, point: Point, gain: Gain) -> Finding:
     unit = study.machine.objective.unit
     kind = "no new code" if plain else "a kernel, or copies, of your own"
     sentence = (
-        f"{study.wish.pair}: {gain.best:.4g} instead of {gain.default:.4g} {unit},"
+        f"{study.wish.pair}: {digits(gain.best)} instead of {digits(gain.default)} {unit},"
         f" saves {_percent(gain.low)} to {_percent(gain.high)} with {kind}"
     )
     saving = Saving(gain.share, gain.low, gain.high)

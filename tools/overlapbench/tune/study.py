@@ -23,6 +23,7 @@ from overlapbench.reading.counters import TIME
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.program_run import ProgramRun
 from overlapbench.statistics import estimates
+from overlapbench.statistics.intervals import digits
 from overlapbench.tune.machine import OF_TIME, Confirmation, Machine
 from overlapbench.tune.search import Estimate, Race
 from overlapbench.tune.space import Grid, Point, Wish
@@ -100,7 +101,7 @@ class Study:
 
     def _measure(self, title: str, points: Sequence[Point], units: int) -> Mapping[Point, Estimate]:
         best, unit = self.race.best, self.machine.objective.unit
-        so_far = f", best {self.race.known[best].figure:.4g} {unit}" if best is not None else ""
+        so_far = f", best {digits(self.race.known[best].figure)} {unit}" if best is not None else ""
         left = f", about {spell_time(self.remaining_s())} left at most" if so_far else ""
         self.say(f"{title}: {len(points)} rows{so_far}{left}")
         started = time.monotonic()
