@@ -7,7 +7,7 @@ import pytest
 import samples
 import update_apply
 from apply_table import Gain, gains_of
-from overlapbench.findings.apply import APPLY, Advice, advise, takes_a_kernel, ways_of, with_table
+from overlapbench.findings.apply import APPLY, Advice, advise, takes_a_kernel, ways_of
 from overlapbench.findings.rules import CHANGES, LIMITS, OPTIONS
 from overlapbench.output import ResultError
 from test_findings import ROOT, result, timed
@@ -62,9 +62,9 @@ def test_own_kernels_are_told_from_settings() -> None:
 
 def test_the_page_has_the_tables() -> None:
     page = (ROOT / "docs/apply.md").read_text(encoding="utf-8")
-    assert with_table(page) == page, "run dev/update_apply.py"
+    assert update_apply.with_table(page) == page, "run dev/update_apply.py"
     assert update_apply.with_gains(page) == page, "run dev/update_apply.py"
-    for replaced in (with_table, update_apply.with_gains):
+    for replaced in (update_apply.with_table, update_apply.with_gains):
         with pytest.raises(ResultError, match="no table"):
             replaced("# Apply\n")
 

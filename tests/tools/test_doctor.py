@@ -11,6 +11,7 @@ import pytest
 
 import doctor_machine
 import samples
+import update_doctor
 from overlapbench.doctor.checks import (
     NO_MODEL,
     Outcome,
@@ -24,13 +25,11 @@ from overlapbench.doctor.recordings import (
     STORED,
     Logarithm,
     Recording,
-    derived,
     of_kind,
     recording_of,
     spread_of,
     stored,
     without_copies,
-    written,
 )
 from overlapbench.doctor.rules import CHECKS, KINDS, Check, Verdict
 from overlapbench.reading.counters import Better, stored_table
@@ -55,7 +54,9 @@ def outcome(name: str, machine: Recording) -> Outcome:
 
 def test_the_references_are_those_of_the_recorded_results() -> None:
     """dev/update_doctor.py writes them."""
-    assert STORED.read_text(encoding="utf-8") == written(derived(ROOT / "docs/results"))
+    assert STORED.read_text(encoding="utf-8") == update_doctor.written(
+        update_doctor.derived(ROOT / "docs/results")
+    )
 
 
 @pytest.mark.parametrize("backend", ["cuda", "host"])

@@ -22,6 +22,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from overlapbench.cli.command_line import (
@@ -42,7 +43,6 @@ from overlapbench.doctor.recordings import (
     Recording,
     read_recording,
     stored,
-    to_dict,
     without_copies,
 )
 from overlapbench.doctor.rules import Verdict, all_rows
@@ -95,7 +95,7 @@ def _examine(
         "seconds": round(time.monotonic() - began, 1),
         "doubts": visit.doubts,
         "checks": [one.to_dict() for one in outcomes],
-        "recording": to_dict(machine),
+        "recording": asdict(machine),
     }
     text = text_of_outcomes(outcomes, machine, references, screen())
     _deliver(options, document, text + "".join(f"{doubt}\n" for doubt in visit.doubts))

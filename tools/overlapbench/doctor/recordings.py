@@ -9,15 +9,15 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from overlapbench.doctor.rules import CHECKS, FACTS, KINDS
 from overlapbench.grouping import grouped
 from overlapbench.output import ResultError, harmless
-from overlapbench.reading.result import Result, parse_result
+from overlapbench.reading.result import Result
 from overlapbench.reading.rows import Row
 from overlapbench.reading.source import decode_json, load
 
@@ -177,38 +177,6 @@ def _short(number: float) -> float:
 # ---- files
 
 
-def derived(folder: Path) -> list[Recording]:
-    """Return what the results below a folder have of the checks, on GPUs."""
-    found = []
-    for path in sorted(folder.glob("*/*.json*")):
-        if path.parent.name == "host":  # no reference for other hosts
-            continue
-        one = _recorded(path, path.relative_to(folder).as_posix())
-        kept = {row: x for row, x in one.figures.items() if row not in one.doubts}
-        if kept:
-            found.append(Recording(one.file, one.context, one.facts, kept))
-    return sorted(found, key=lambda one: one.file)
-
-
-def _recorded(path: Path, file: str) -> Recording:
-    text = load(str(path))
-    if '"doctor_schema"' in text[:100]:
-        return replace(read_recording(str(path)), file=file)
-    return recording_of(parse_result(str(path), text), file)
-
-
-def written(recordings: Sequence[Recording]) -> str:
-    """Write references.json: one figure in a line, so that changes can be read."""
-    lines = [f'{{"doctor_schema": "{SCHEMA}", "recordings": [']
-    for place, one in enumerate(recordings):
-        head = json.dumps({"file": one.file, "context": one.context, "facts": one.facts})
-        lines.append(f'{head[:-1]}, "figures": {{')
-        rows = [f"{json.dumps(row)}: {json.dumps(found)}" for row, found in one.figures.items()]
-        lines.append(",\n".join(f" {row}" for row in rows))
-        lines.append("}}" + ("," if place + 1 < len(recordings) else ""))
-    return "\n".join([*lines, "]}", ""])
-
-
 def stored() -> list[Recording]:
     """Return the recorded results that the package contains."""
     document = json.loads(STORED.read_text(encoding="utf-8"))
@@ -253,10 +221,6 @@ def _parsed(one: Mapping[str, Any], file: str) -> Recording:
 def without_copies(recordings: Iterable[Recording]) -> list[Recording]:
     """Return the first of equal measurements: a copy says nothing of how much machines differ."""
     return [same[0] for same in grouped(recordings, lambda one: one.measurement).values()]
-
-
-def to_dict(recording: Recording) -> dict[str, Any]:
-    return asdict(recording)
 
 
 # ---- how much healthy machines differ

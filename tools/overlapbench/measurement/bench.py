@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from overlapbench.measurement.callables import Work
 from overlapbench.measurement.interface import MeasureError
 from overlapbench.measurement.measuring import measure_alone
@@ -67,7 +69,7 @@ def do_bench(
         raise MeasureError(f"{row.name}: {row.reason}") from row.exception
     if quantiles is None:
         return _SUMMARIES[return_mode](row.samples_ms)
-    chosen = [_quantile(sorted(row.samples_ms), quantile) for quantile in quantiles]
+    chosen = np.quantile(row.samples_ms, quantiles).tolist()
     return chosen[0] if len(chosen) == 1 else chosen
 
 
@@ -79,11 +81,3 @@ def _without_gradients(run: Callable[..., object], tensors: Sequence[Any]) -> Ca
         return run(*given, **named)
 
     return forget_and_run
-
-
-def _quantile(ordered: Sequence[float], quantile: float) -> float:
-    """Interpolate between the two nearest samples."""
-    place = quantile * (len(ordered) - 1)
-    low = math.floor(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
