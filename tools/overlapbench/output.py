@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -30,6 +31,12 @@ def harmless(text: str) -> str:
     if words.isprintable():
         return words
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
+
+
+class Wrapper(textwrap.TextWrapper):
+    """Breaks text at spaces, and names after a slash."""
+
+    wordsep_re = re.compile(r"(\s+|(?<=/))")
 
 
 def expand(arguments: Sequence[str]) -> list[str]:

@@ -88,10 +88,8 @@ def examined(
     row, name = check.row(backend), check.counter_on(backend)
     counter = stored_table().counters[name]
     outcome = Outcome(check.name, Verdict.UNKNOWN, row=row, counter=name)
-    if not row:
-        return replace(outcome, reason=f"not on the {backend} backend")
-    if machine.ranks < check.ranks:
-        return replace(outcome, reason=f"needs {check.ranks} GPUs")
+    if reason := _unsuited(machine, bool(row), check.ranks):
+        return replace(outcome, reason=reason)
     figure = machine.figures.get(row, {}).get(name)
     doubt = machine.doubts.get(row, "")
     if machine.failed(row):
@@ -115,6 +113,13 @@ def examined(
         rank = machine.figures[row]["slowest_rank"][0]
         outcome = replace(outcome, reason=f"rank {rank:g} is the slowest")
     return outcome
+
+
+def _unsuited(machine: Recording, exists: bool, ranks: int) -> str:
+    """Return why a check does not concern a machine; "" if it does."""
+    if not exists:
+        return f"not on the {machine.model[0]} backend"
+    return "" if machine.ranks >= ranks else f"needs {ranks} GPUs"
 
 
 def _within_limits(
@@ -202,11 +207,7 @@ def _spell(figure: tuple[float, float, float], counter: Counter) -> str:
 
 def _stated(machine: Recording, fact: Fact, references: Sequence[Recording]) -> Outcome:
     outcome = Outcome(fact.name, Verdict.GOOD)
-    backend = machine.model[0]
-    if fact.backend not in ("", backend):
-        return replace(outcome, verdict=Verdict.UNKNOWN, reason=f"not on the {backend} backend")
-    if machine.ranks < fact.ranks:
-        reason = f"needs {fact.ranks} GPUs"
+    if reason := _unsuited(machine, fact.backend in ("", machine.model[0]), fact.ranks):
         return replace(outcome, verdict=Verdict.UNKNOWN, reason=reason)
     values = {key: x for key, x in machine.facts.items() if re.fullmatch(fact.key, key)}
     if not values:

@@ -224,9 +224,6 @@ def _facts(nodes: Sequence[Recording]) -> Iterator[Difference]:
         for key in sorted(keys):
             values = [one.facts.get(key, "unset") for one in nodes]
             usual, count = Counter(values).most_common(1)[0]
-            others = [one.file for one, value in zip(nodes, values, strict=True) if value != usual]
-            if not others:
-                continue
             shown = key.removeprefix("env_")
             if 2 * count <= len(nodes):
                 said = f"{shown} differs: {listed(sorted(set(values)), 3)}"

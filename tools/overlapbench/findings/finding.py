@@ -1,13 +1,14 @@
 """A finding: one sentence with its figure, the figures behind it, and what to change."""
 
-import re
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from overlapbench.output import Wrapper
+
 LEAST = 0.02  # of the time: a smaller saving is not worth a change
 MOST = 7  # findings of a run
+_TOLD = ("rule", "sentence", "reason", "action", "ways", "saves", "row", "file", "machine")
 
 
 @dataclass(frozen=True)
@@ -45,32 +46,13 @@ class Finding:
     machine: str = ""  # for which it holds: "2 × NVIDIA H200"
 
     def to_dict(self) -> dict[str, Any]:
-        saving = self.saving
-        return {
-            "rule": self.rule,
-            "sentence": self.sentence,
-            "reason": self.reason,
-            "action": self.action,
-            "ways": list(self.ways),
-            "saves": {
-                "share": saving.share,
-                "low": saving.low,
-                "high": saving.high,
-                "at_most": saving.at_most,
-            },
-            "row": self.row,
-            "file": self.file,
-            "machine": self.machine,
-        }
+        told = vars(self) | {"ways": list(self.ways), "saves": vars(self.saving)}
+        return {key: told[key] for key in _TOLD}
 
 
 def largest(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings to show, those that surely save most first."""
     return sorted(findings, key=lambda one: -one.saving.low)[:MOST]
-
-
-class _Wrapper(textwrap.TextWrapper):
-    wordsep_re = re.compile(r"(\s+|(?<=/))")
 
 
 def text_of(findings: Sequence[Finding], width: int = 100, *, whole: bool = False) -> str:
@@ -97,4 +79,4 @@ def text_of(findings: Sequence[Finding], width: int = 100, *, whole: bool = Fals
 
 def _folded(head: str, text: str, width: int) -> list[str]:
     indent = " " * len(head)
-    return _Wrapper(width, initial_indent=head, subsequent_indent=indent).wrap(text)
+    return Wrapper(width, initial_indent=head, subsequent_indent=indent).wrap(text)

@@ -8,7 +8,6 @@ from overlapbench.output import ResultError, replace_files
 from overlapbench.reading.program_run import ProgramRun, read_program_runs
 
 _RUNS = "run-*.json"
-_EARLIER = "launch-*.json"  # the same, as it was called before
 
 
 def store(folder: Path, results: Sequence[bytes]) -> None:
@@ -20,7 +19,7 @@ def store(folder: Path, results: Sequence[bytes]) -> None:
 
 def files_of(folder: Path) -> list[Path]:
     """Return the files of a baseline."""
-    return [*folder.glob(_RUNS), *folder.glob(_EARLIER)]
+    return [*folder.glob(_RUNS)]
 
 
 def read_baseline(folder: Path) -> list[ProgramRun]:

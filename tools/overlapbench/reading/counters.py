@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 from overlapbench.output import ResultError, harmless
 from overlapbench.reading.names import BenchmarkName
@@ -38,7 +37,6 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WHOLE = ("count", "bool")
 _PRINTED_UNITS = {"us": "µs", **dict.fromkeys(_WHOLE, "")}
 _UNITS_IN_NAMES = {"%": "pct", "TFLOP/s": "TFLOPs", "1/s": "s"}
-_Choice = TypeVar("_Choice", bound=Enum)
 
 
 class Range(Enum):
@@ -227,8 +225,8 @@ def _counter(fields: Fields) -> Counter:
     counter = Counter(
         name,
         _UNITS.get(name) or harmless(fields.text("unit")),
-        _choice(fields, "better", Better),
-        _choice(fields, "range", Range),
+        fields.choice("better", Better),
+        fields.choice("range", Range),
         judged,
         fields.line("title") or name,
         fields.line("definition"),
@@ -260,15 +258,6 @@ def _checked(fields: Fields, key: str, name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise fields.error(key, f"{short(name)} is not a name of letters, digits and _")
     return name
-
-
-def _choice(fields: Fields, key: str, choices: type[_Choice]) -> _Choice:
-    text = fields.text(key)
-    try:
-        return choices(text)
-    except ValueError:
-        known = ", ".join(str(choice.value) for choice in choices)
-        raise fields.error(key, f"{short(text)} is not one of {known}") from None
 
 
 # ---- several files

@@ -54,7 +54,6 @@ from overlapbench.reading.source import (
     check_context,
     is_own,
     read_incomplete,
-    short,
 )
 from overlapbench.statistics.intervals import Interval
 
@@ -153,12 +152,7 @@ def _read_own(document: Document, table: Table) -> list[Entry]:
 def _read_state(fields: Fields) -> tuple[State, str]:
     if failure := fields.failure():
         return State.ERROR, failure
-    text, reason = fields.text("state"), fields.line("reason")
-    try:
-        state = State(text)
-    except ValueError:
-        known = ", ".join(state.value for state in State)
-        raise fields.error("state", f"{short(text)} is not one of {known}") from None
+    state, reason = fields.choice("state", State), fields.line("reason")
     return state, reason or ("failed, giving no reason" if state is State.ERROR else "")
 
 

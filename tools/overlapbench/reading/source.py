@@ -14,9 +14,10 @@ import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from overlapbench.output import ResultError, harmless
 
@@ -27,6 +28,7 @@ LARGEST_BYTES = 256 << 20
 # Limits of a number that is not 0: beyond them, ratios overflow or underflow.
 SMALLEST, LARGEST = 1e-100, 1e100
 _GZIP = b"\x1f\x8b"  # the first bytes
+_Choice = TypeVar("_Choice", bound=Enum)
 _DEEPEST = 16  # levels of a context; Google Benchmark's has 3
 
 
@@ -141,6 +143,15 @@ class Fields:
     def line(self, key: str) -> str:
         """Return optional text on one line, without control characters."""
         return harmless(self.text(key, ""))
+
+    def choice(self, key: str, choices: type[_Choice]) -> _Choice:
+        """Return the value that a text names."""
+        text = self.text(key)
+        try:
+            return choices(text)
+        except ValueError:
+            known = ", ".join(str(choice.value) for choice in choices)
+            raise self.error(key, f"{short(text)} is not one of {known}") from None
 
     def name(self) -> str:
         return self.printable("run_name")

@@ -5,7 +5,6 @@ the titles are the first column. Otherwise a title has its own lines, broken aft
 """
 
 import io
-import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,15 +14,9 @@ from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 
-from overlapbench.output import harmless
+from overlapbench.output import Wrapper, harmless
 
 _INDENT = "  "
-
-
-class Wrapper(textwrap.TextWrapper):
-    """Breaks text at spaces, and names after a slash."""
-
-    wordsep_re = re.compile(r"(\s+|(?<=/))")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import textwrap
 from typing import Any
 
+from overlapbench.output import Wrapper
 from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, stored_table
 from overlapbench.reading.result import Row
@@ -10,7 +11,6 @@ from overlapbench.statistics.intervals import Interval, digits, measured
 from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import joined
 from overlapbench.view.charts.records import bounds, record_of
-from overlapbench.view.console import Wrapper
 from overlapbench.view.vega import BAD, GOOD, Record, Spec
 
 _WIDTH, _STEP, _LETTERS = 480, 24, 76

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from overlapbench.grouping import grouped
-from overlapbench.output import ResultError, counted, harmless
+from overlapbench.output import ResultError, Wrapper, counted, harmless
 from overlapbench.statistics.intervals import digits
 from overlapbench.traces.model import WORK, Class
 from overlapbench.view import theme
 from overlapbench.view.charts.naming import joined
-from overlapbench.view.console import Wrapper, shortened
+from overlapbench.view.console import shortened
 from overlapbench.view.timeline import FOR_SMS, Bar, Lane, Link, Timeline, path_parts
 from overlapbench.view.vega import (
     Drawing,

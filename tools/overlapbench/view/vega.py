@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from overlapbench.grouping import grouped
+from overlapbench.output import Wrapper
 from overlapbench.view import theme
-from overlapbench.view.console import Wrapper
 
 Spec = dict[str, Any]
 Record = dict[str, Any]
