@@ -8,22 +8,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 from scipy import stats
 
-import made_runs
 import samples
 import simulated_bench
 from overlapbench.cli import tune
 from overlapbench.findings.apply import advise
-from overlapbench.output import ResultError
-from overlapbench.reading.program_run import ProgramRun, parse_program_run
+from overlapbench.tune.search import Estimate
 from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes
-from overlapbench.tune.study import Gain, compare_figures, compare_rows
+from overlapbench.tune.study import Gain, gain_of
 from simulated_pairs import Machine
 
 PROGRAM = f"{sys.executable} {simulated_bench.__file__} --no-build"
@@ -219,28 +217,21 @@ def read(path: Path) -> str:
         return ""
 
 
-def run_of(name: str, number: int, ms: float, valid: float = 1.0) -> ProgramRun:
-    document = samples.document([samples.row(name, real_time=ms, valid=valid)])
-    return parse_program_run(f"{name}-{number}", json.dumps(document))
-
-
-def sides(base: Sequence[float], new: Sequence[float]) -> tuple[list[ProgramRun], list[ProgramRun]]:
-    names = made_runs.NAMES
-    return (
-        [run_of(names[0], i, ms) for i, ms in enumerate(base)],
-        [run_of(names[1], i, ms) for i, ms in enumerate(new)],
-    )
+def side(figures: Iterable[float], error: float = math.nan) -> list[Estimate]:
+    """Runs of these figures, each with a relative standard error."""
+    reach = 0.0 if math.isnan(error) else math.exp(-1.96 * error)
+    return [Estimate(x, reach * x, x / reach if reach else math.inf) for x in figures]
 
 
 def test_a_gain_is_certain_when_its_interval_is_above_zero() -> None:
-    gain = compare_rows(*sides((2.0, 2.01, 1.99), (1.0, 1.01, 0.99)), made_runs.NAMES[0])
+    gain = gain_of(side((2.0, 2.01, 1.99)), side((1.0, 1.01, 0.99)))
     assert gain.certain
     assert gain.share == pytest.approx(0.5, abs=0.005)
     assert 0.48 < gain.low < gain.share < gain.high < 0.52
-    worse = compare_rows(*sides((1.0, 1.01, 0.99), (2.0, 2.01, 1.99)), made_runs.NAMES[0])
+    worse = gain_of(side((1.0, 1.01, 0.99)), side((2.0, 2.01, 1.99)))
     assert not worse.certain
     assert worse.high < 0
-    same = compare_rows(*sides((1.0, 1.05, 0.95), (1.0, 0.94, 1.04)), made_runs.NAMES[0])
+    same = gain_of(side((1.0, 1.05, 0.95)), side((1.0, 0.94, 1.04)))
     assert not same.certain
     assert same.low < 0 < same.high
 
@@ -252,45 +243,25 @@ def test_the_interval_holds_the_truth_95_times_in_100() -> None:
     held = 0
     for _ in range(400):
         base, new = np.exp(0.01 * random.normal(size=(2, 4)))
-        gain = compare_rows(*sides(base.tolist(), (0.8 * new).tolist()), made_runs.NAMES[0])
+        gain = gain_of(side(base.tolist()), side((0.8 * new).tolist()))
         held += gain.low <= 0.2 <= gain.high
     assert 0.92 <= held / 400 <= 0.98
-
-
-def test_an_invalid_row_confirms_nothing() -> None:
-    default, best = sides((1.0, 1.0, 1.0), (0.5, 0.5, 0.5))
-    best[1] = run_of(made_runs.NAMES[1], 1, 0.5, valid=0.0)
-    with pytest.raises(ResultError, match="not confirmed: 1 of 3 runs"):
-        compare_rows(default, best, made_runs.NAMES[0])
 
 
 def test_the_interval_of_a_gain_is_students_for_one_figure() -> None:
     times = [math.exp(log) for log in (-0.01, 0.0, 0.01)]
     half = 0.01 * math.sqrt(2 / 3) * stats.t.isf(0.025, 4)
     ends = 1 - 0.5 * math.exp(half), 1 - 0.5 * math.exp(-half)
-    halves = [0.5 * ms for ms in times]
-    for gain in (
-        compare_rows(*sides(times, halves), made_runs.NAMES[0]),
-        compare_figures(times, halves),
-    ):
-        assert (gain.default, gain.best, gain.share) == pytest.approx((1.0, 0.5, 0.5))
-        assert (gain.low, gain.high) == pytest.approx(ends)
+    gain = gain_of(side(times), side(0.5 * ms for ms in times))
+    assert (gain.default, gain.best, gain.share) == pytest.approx((1.0, 0.5, 0.5))
+    assert (gain.low, gain.high) == pytest.approx(ends)
 
 
-def test_the_freedom_of_a_gain_is_welchs() -> None:
-    times = [2 * math.exp(log) for log in (-0.1, 0.0, 0.1)]
-    half = 0.1 / math.sqrt(3) * stats.t.isf(0.025, 2)  # the other side does not vary
-    gain = compare_figures(times, [1.0] * 3)
-    assert (gain.low, gain.high, gain.runs) == pytest.approx(
-        (1 - math.exp(half) / 2, 1 - math.exp(-half) / 2, 3)
-    )
-    neither = compare_figures([2.0] * 3, [1.0] * 3)
-    assert (neither.low, neither.high) == pytest.approx((0.5, 0.5))
-
-
-def test_figures_confirm_nothing_where_one_is_missing() -> None:
-    with pytest.raises(ResultError, match="not confirmed: a run lacks what is minimised"):
-        compare_figures([1.0, 1.0, 1.0], [0.5, math.nan, 0.5])
+def test_a_gain_is_no_more_certain_than_its_rows() -> None:
+    """Runs may agree by chance."""
+    half = 0.02 * math.sqrt(2 / 3) * stats.t.isf(0.025, 4)
+    gain = gain_of(side([1.0] * 3, 0.02), side([0.5] * 3, 0.02))
+    assert gain.low == pytest.approx(1 - 0.5 * math.exp(half))
 
 
 @pytest.mark.parametrize(("low", "certain"), [(-0.01, False), (0.0, False), (0.01, True)])

@@ -79,6 +79,8 @@ def test_rows_without_a_time_are_left_out() -> None:
     runner = FakeRunner(ms={ROW: 2.0}, rows={"valid": 0.0, "invalid": "it is wrong"})
     machine = Machine(runner, 50)  # type: ignore[arg-type]
     assert machine.measure(WISH, GRID, [DEFAULT], 1) == {}
+    with pytest.raises(ResultError, match=r"^not confirmed: invalid: "):
+        machine.run(WISH, GRID, DEFAULT)
 
 
 def test_a_time_without_an_interval_may_be_anything() -> None:
@@ -112,7 +114,8 @@ def test_energy_is_measured_where_it_is_minimised() -> None:
     assert all(asked[-1] == "--energy=own" for asked in runner.asked)
     product = Machine(runner, 50, OBJECTIVES["energy_time"])  # type: ignore[arg-type]
     assert product.measure(WISH, GRID, [DEFAULT], 1) == {}
-    assert math.isnan(product.run(WISH, GRID, DEFAULT).figure)
+    with pytest.raises(ResultError, match=r"^not confirmed: a run lacks what is minimised$"):
+        product.run(WISH, GRID, DEFAULT)
 
 
 def test_energy_without_a_counter_is_refused_in_one_line() -> None:

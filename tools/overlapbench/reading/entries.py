@@ -64,7 +64,7 @@ ONLY_AGGREGATES = "only aggregates are in the file"
 # Columns that are derived; no counter can have these names.
 SAVED = "saved share"  # of T by overlapping: speedup - 1, by which efficiency is judged
 ERROR = "standard error"  # of the time, relative, inside the run
-_QUANTILE = 1.96  # of the normal distribution, for the 95 % intervals of rows
+QUANTILE = 1.96  # of the normal distribution, for the 95 % intervals of rows
 TIME_ENDS = ("time_low_ms", "time_high_ms")
 _STATE = ("state", "reason", "error_occurred", "error_message", "skipped", "skip_message")
 _REQUIRED = {"Overlap": frozenset({"comp_ms", "comm_ms", "overlap_ms", "slowdown"})}
@@ -119,7 +119,7 @@ class Entries:
         low, high = np.log(np.maximum(ends, SMALLEST)).T
         samples = np.maximum(self.column("samples"), 1.0)
         from_samples = MEDIAN_ERROR * self.column("cv") / np.sqrt(samples)
-        return np.where(np.isnan(low), from_samples, (high - low) / (2 * _QUANTILE))
+        return np.where(np.isnan(low), from_samples, (high - low) / (2 * QUANTILE))
 
 
 def read_entries(source: str, text: str, *, own: bool = False) -> Entries:

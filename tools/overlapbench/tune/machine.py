@@ -3,14 +3,13 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from overlapbench.judge.runner import Runner
 from overlapbench.judge.session import filter_of
 from overlapbench.output import ResultError, harmless
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.reading.program_run import ProgramRun
 from overlapbench.reading.result import Result, parse_result
+from overlapbench.reading.rows import Row
 from overlapbench.tune.search import Estimate
 from overlapbench.tune.space import Grid, Point, Wish, axis_flags, ladders, parse_axes
 
@@ -41,13 +40,6 @@ OBJECTIVES = {
         Objective("energy_time", "energy x time", "energy_time_Js", "J s", _ENERGY),
     )
 }
-
-
-class Confirmation(NamedTuple):
-    """One run of one row, and what is minimised of it; NaN if the row lacks it."""
-
-    run: ProgramRun
-    figure: float
 
 
 @dataclass
@@ -87,36 +79,36 @@ class Machine:
         """Measure points in one process; points without a comparable time are left out."""
         names = {grid.names[point]: point for point in points}
         budget = [f"--budget_ms={units * self.unit_ms}", *_QUICK]
-        result, _ = self._run(wish, grid, points, budget)
-        found = {}
-        for row in result.rows:
-            point = names.get(str(row.name))
-            counter = self.objective.counter
-            if point is not None and row.state.comparable and counter in row.counters:
-                ends = row.intervals.get(counter, (0.0, math.inf))
-                found[point] = Estimate(row.counters[counter], *ends)
-        return found
+        rows = self._run(wish, grid, points, budget).rows
+        found = ((names.get(str(row.name)), self._estimate(row)) for row in rows)
+        return {point: one for point, one in found if point is not None and one}
 
-    def run(self, wish: Wish, grid: Grid, point: Point) -> Confirmation:
-        """Measure one point in its own process, as ./bench would."""
-        result, run = self._run(wish, grid, [point], ["--no-self-test"])
-        figures = [row.counters.get(self.objective.counter, math.nan) for row in result.rows]
-        return Confirmation(run, figures[0] if figures else math.nan)
+    def run(self, wish: Wish, grid: Grid, point: Point) -> Estimate:
+        """Measure one point in its own process, as ./bench would; ResultError if that fails."""
+        row = self._run(wish, grid, [point], ["--no-self-test"]).rows[0]
+        if found := self._estimate(row):
+            return found
+        why = "" if row.state.comparable else row.problem
+        raise ResultError(f"not confirmed: {why or 'a run lacks what is minimised'}")
+
+    def _estimate(self, row: Row) -> Estimate | None:
+        counter = self.objective.counter
+        if not row.state.comparable or counter not in row.counters:
+            return None
+        return Estimate(row.counters[counter], *row.intervals.get(counter, (0.0, math.inf)))
 
     def context_of(self, wish: Wish, row: BenchmarkName) -> Mapping[str, object]:
         """Measure a row as briefly as possible, and return the context of the result.
 
         ResultError if what is minimised cannot be measured here.
         """
-        context = self._results([*wish.flags, "--budget_ms=1", *_QUICK], [str(row)])[0].context
+        context = self._results([*wish.flags, "--budget_ms=1", *_QUICK], [str(row)]).context
         energy = harmless(str(context.get("energy", "")))
         if energy.startswith("not available"):
             raise ResultError(f"--minimise: energy {energy}")
         return context
 
-    def _run(
-        self, wish: Wish, grid: Grid, points: Sequence[Point], flags: Sequence[str]
-    ) -> tuple[Result, ProgramRun]:
+    def _run(self, wish: Wish, grid: Grid, points: Sequence[Point], flags: Sequence[str]) -> Result:
         axes = {
             knob: ",".join(dict.fromkeys(point[place] for point in points))
             for place, knob in enumerate(grid.ladder)
@@ -124,12 +116,12 @@ class Machine:
         names = [grid.names[point] for point in points]
         return self._results([*wish.flags, *axis_flags(axes), *flags], names)
 
-    def _results(self, flags: Sequence[str], names: Sequence[str]) -> tuple[Result, ProgramRun]:
+    def _results(self, flags: Sequence[str], names: Sequence[str]) -> Result:
         self.runs += 1
         runner = replace(self.runner, flags=[*self.runner.flags, *flags, *self.objective.flags])
         run = runner.run(COMMAND, self.runs, filter_of(names))
         text = self.runner.files.pop(run.source).decode()
-        return parse_result(run.source, text), run
+        return parse_result(run.source, text)
 
     def _list(self, flags: Iterable[str]) -> list[str]:
         printed = self.runner.ask(COMMAND, [*flags, "--benchmark_list_tests"])

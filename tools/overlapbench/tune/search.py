@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from overlapbench.reading.entries import QUANTILE
 from overlapbench.tune.space import (
     CARRIERS,
     OF_COMMUNICATION,
@@ -55,6 +56,12 @@ class Estimate(NamedTuple):
     figure: float
     low: float
     high: float
+
+    @property
+    def error(self) -> float:
+        """The standard error of the figure's logarithm; NaN where the interval is unknown."""
+        is_known = self.low > 0 and self.high < math.inf
+        return math.log(self.high / self.low) / (2 * QUANTILE) if is_known else math.nan
 
 
 # Measures points for so many units of time; the result omits points that cannot be measured.

@@ -2,29 +2,26 @@
 
 A search picks the fastest of many measurements, and the fastest is also the luckiest. So the gain
 is measured again, in fresh processes, A B B A, and judged in the same way as two builds
-(statistics/estimates.py). The two rows have different names; here both use the default's.
+(statistics/estimates.py).
 """
 
 import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from overlapbench.findings.apply import takes_a_kernel
-from overlapbench.judge.floors import Floors
-from overlapbench.judge.judgements import find
 from overlapbench.judge.session import BASE, schedule
-from overlapbench.judge.side import Side, natural
+from overlapbench.judge.side import within_of
 from overlapbench.output import ResultError
-from overlapbench.reading.counters import TIME
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.reading.program_run import ProgramRun
 from overlapbench.statistics import estimates
+from overlapbench.statistics.estimates import Prior
 from overlapbench.statistics.intervals import digits
-from overlapbench.tune.machine import OF_TIME, Confirmation, Machine
+from overlapbench.tune.machine import Machine
 from overlapbench.tune.search import Estimate, Race
 from overlapbench.tune.space import Grid, Point, Wish
 
@@ -121,7 +118,7 @@ class Study:
 
     def _confirm(self, choice: Point) -> Gain:
         """Run default and choice in turn, A B B A."""
-        made: dict[Point, list[Confirmation]] = {self.grid.default: [], choice: []}
+        made: dict[Point, list[Estimate]] = {self.grid.default: [], choice: []}
         order = schedule(self.runs)
         for number, side in enumerate(order):
             left = spell_time((len(order) - number) * self.run_s)
@@ -130,11 +127,7 @@ class Study:
             started = time.monotonic()
             made[point].append(self.machine.run(self.wish, self.grid, point))
             self.run_s = time.monotonic() - started
-        default, best = made[self.grid.default], made[choice]
-        gain = compare_rows([one.run for one in default], [one.run for one in best], str(self.row))
-        if self.machine.objective is OF_TIME:
-            return gain
-        return compare_figures([one.figure for one in default], [one.figure for one in best])
+        return gain_of(made[self.grid.default], made[choice])
 
     def _evaluation_s(self) -> float:
         """Return the time of an evaluation, including its share of the run."""
@@ -146,37 +139,11 @@ def spell_time(seconds: float) -> str:
     return f"{math.ceil(seconds)} s" if seconds < 90 else f"{round(seconds / 60)} min"
 
 
-def compare_rows(default: Sequence[ProgramRun], best: Sequence[ProgramRun], name: str) -> Gain:
-    """Compare runs of one row each; ResultError if a row has a problem."""
-    base, new = _side("default", default, name), _side("best", best, name)
-    for side in (base, new):
-        if problem := side.problem(name):
-            raise ResultError(f"not confirmed: {problem}")
-    found = next(one for one in find([name], base, new, Floors())[0] if one.metric == TIME)
-    half = float(
-        estimates.reach(np.array(found.error), np.array(found.freedom), 1, false_alarms=_ERRORS)
-    )
-    low, high = (-natural(found.counter, found.change + sign * half) for sign in (1, -1))
-    return Gain(found.base, found.new, -found.relative, low, high, len(default))
-
-
-def compare_figures(default: Sequence[float], best: Sequence[float]) -> Gain:
-    """Compare one figure a run, by Welch's interval of their logarithms."""
-    base, new = np.log(default), np.log(best)
-    if not (np.isfinite(base).all() and np.isfinite(new).all()):
-        raise ResultError("not confirmed: a run lacks what is minimised")
-    parts = np.array([side.var(ddof=1) / len(side) for side in (base, new)])
-    error = math.sqrt(parts.sum())
-    freedoms = (parts**2 / np.array([len(base) - 1, len(new) - 1])).sum()
-    freedom = error**4 / freedoms if freedoms > 0 else len(base) + len(new) - 2.0
-    half = float(estimates.reach(np.array(error), np.array(freedom), 1, false_alarms=_ERRORS))
-    change = float(new.mean() - base.mean())
-    share, low, high = (-math.expm1(change + sign * half) for sign in (0, 1, -1))
-    return Gain(math.exp(base.mean()), math.exp(new.mean()), share, low, high, len(default))
-
-
-def _side(side: str, runs: Sequence[ProgramRun], name: str) -> Side:
-    for run in runs:
-        if len(run.names) != 1:
-            raise ResultError(f"not confirmed: a run has {len(run.names)} rows instead of 1")
-    return Side.collect(side, [replace(run, names=(name,)) for run in runs])
+def gain_of(default: Sequence[Estimate], best: Sequence[Estimate]) -> Gain:
+    """Compare what runs of both measured."""
+    base, new = (np.log([[one.figure for one in side]]) for side in (default, best))
+    within = within_of(np.array([[one.error for one in (*default, *best)]]))
+    found = estimates.estimate(base, new, within, Prior(math.nan, 1.0))
+    half = float(estimates.reach(found.error, found.freedom, 1, false_alarms=_ERRORS)[0])
+    share, low, high = (-math.expm1(found.change[0] + sign * half) for sign in (0, 1, -1))
+    return Gain(math.exp(found.base[0]), math.exp(found.new[0]), share, low, high, len(default))
