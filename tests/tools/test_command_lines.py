@@ -45,7 +45,7 @@ history changes [-h] [--database FILE] [--machine TEXT] [--since DATE] [--revisi
 export [-h] [--format FORMAT] [--metric NAME] [-o FILE] RESULT.json
 predict [-h] [--benchmark REGEX] [--gpus N,...] [--nodes N,...] [--network GB/s,...]
  [--latency US] [--transport NAME,...] [--bucket-bytes V,...] [--prefetch V,...]
- [--comm-sms V,...] [--microbatches V,...] [--json] [-o FILE] FILE [FILE ...]
+ [--comm-sms V,...] [--microbatches V,...] [--step N] [--window NAME] [--class PATTERN=CLASS] [--json] [-o FILE] FILE [FILE ...]
 findings [-h] [--json] RESULT.json [RESULT.json ...]
 doctor [-h] [--compare NODE.json [NODE.json ...]] [--reference HEALTHY.json [HEALTHY.json ...]]
  [--command COMMAND] [--timeout-s S] [--json] [-o FILE.json]
@@ -137,7 +137,8 @@ CHOICES: dict[str, Any] = {"step": None, "window": None, "rules": []}
             ["predict", "a"],
             {"files": ["a"], "benchmark": "", "gpus": None, "nodes": None, "network": None}
             | {"latency": 5.0, "transport": None, "bucket_bytes": None, "prefetch": None}
-            | {"comm_sms": None, "microbatches": None, "json": False, "output": None},
+            | {"comm_sms": None, "microbatches": None, "json": False, "output": None}
+            | {"step": None, "window": None, "rules": []},
         ),
         (["trace", "a"], {"files": ["a"], "compare": [], "json": False, "output": None, **CHOICES}),
         (
