@@ -230,10 +230,10 @@ def checkout(tmp_path: Path) -> Path:
     return root
 
 
-def bare(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a script with a Python that has no packages but that of the checkout."""
-    command = [sys.executable, "-S", str(script), *arguments]
-    environment = os.environ | {"PYTHONPATH": str(script.parents[1])}
+def bare(tools: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with a Python that has no packages but that of the checkout."""
+    command = [sys.executable, "-S", "-m", "overlapbench", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(tools)}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
@@ -256,7 +256,7 @@ def test_what_draws_has_help_without_the_packages_of_charts(
 
 @pytest.mark.parametrize("name", ["compare", "chart"])
 def test_a_python_without_the_packages_names_them(name: str, checkout: Path) -> None:
-    done = bare(checkout / "tools/overlapbench/__main__.py", name)
+    done = bare(checkout / "tools", name)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert re.match(rf"overlapbench {name}: package \w+ is not installed: pip install ", line)
