@@ -24,8 +24,8 @@ struct Half {
   Work after_sum;
 };
 
-// The halves of all `layers`, each of which reads the result of the one before it. `seed` gives
-// each its own.
+// The halves of all `layers`. Each reads the result of the one before it, and gets a seed of its
+// own from `seed`.
 std::vector<BlockHalf> MakeHalves(const TensorWorks& works, const Settings& settings,
                                   const std::function<std::uint32_t()>& seed);
 // "ffn 2": of half number `place`.

@@ -487,7 +487,8 @@ TEST(MakeRuns, AddsPairsOfWorksToRowsThatArePredicted) {
   EXPECT_FALSE(pair.is_verified);
   EXPECT_EQ(pair.schedule.leader, 0U);
   EXPECT_EQ(pair.schedule.works().front()->name, "send 0");
-  EXPECT_EQ(MakeRuns(Predictable(6)).size(), 24 + 1U) << "24 of 36 pairs, one of which it has";
+  EXPECT_EQ(MakeRuns(Predictable(6)).size(), 24 + 1U)
+      << "24 of 36 pairs, one the row's own, and the pattern";
   EXPECT_EQ(MakeRuns(Predictable(1)).size(), 2U) << "two steps are a pair already";
   EXPECT_EQ(MakeRuns(Predictable(2, "by rank 0")).size(), 2U);
   benchmark.is_predictable = false;

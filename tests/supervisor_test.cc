@@ -11,6 +11,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -181,11 +182,11 @@ TEST_F(SupervisorTest, SaysThatMpirunIsMissing) {
   EXPECT_EQ(told.err, "bench: cannot start no-such-mpirun: No such file or directory\n");
 }
 
-TEST_F(SupervisorTest, SaysThatItHasNoPipes) {
-  Child job([] {
+// What a supervisor says that cannot start, because `limit` has taken what it needs.
+std::string WhyNotStarted(const std::function<void()>& limit) {
+  Child job([&] {
     Signals signals;
-    const rlimit few = {3, 3};
-    setrlimit(RLIMIT_NOFILE, &few);
+    limit();
     try {
       return Supervise({}, signals);
     } catch (const Error& error) {
@@ -194,25 +195,23 @@ TEST_F(SupervisorTest, SaysThatItHasNoPipes) {
     }
   });
   EXPECT_EQ(job.End(), 1);
-  EXPECT_EQ(job.Err(), "cannot make a pipe: Too many open files");
+  return job.Err();
+}
+
+TEST_F(SupervisorTest, SaysThatItHasNoPipes) {
+  const rlimit few = {3, 3};
+  EXPECT_EQ(WhyNotStarted([&] { setrlimit(RLIMIT_NOFILE, &few); }),
+            "cannot make a pipe: Too many open files");
 }
 
 TEST_F(SupervisorTest, SaysThatItCannotFork) {
-  Child job([] {
-    Signals signals;
+  const std::string why = WhyNotStarted([] {
     constexpr uid_t kAnother = 65534;  // root may have any number of processes
     const rlimit none = {0, 0};
-    if (geteuid() == 0 && setresuid(kAnother, kAnother, kAnother) != 0) return 2;
+    if (geteuid() == 0 && setresuid(kAnother, kAnother, kAnother) != 0) std::_Exit(2);
     setrlimit(RLIMIT_NPROC, &none);
-    try {
-      return Supervise({}, signals);
-    } catch (const Error& error) {
-      std::cerr << error.what();
-      return 1;
-    }
   });
-  EXPECT_EQ(job.End(), 1);
-  EXPECT_EQ(job.Err(), "cannot start mpirun: Resource temporarily unavailable");
+  EXPECT_EQ(why, "cannot start mpirun: Resource temporarily unavailable");
 }
 
 // As a full pipe to a pager. A second is left for the last line.

@@ -90,7 +90,7 @@ def of_gitlab(branch: str, job: str = "overlap") -> Iterator[str]:
 
 
 def holds(condition: str, variables: Mapping[str, str]) -> bool:
-    """Tell whether a rule of GitLab holds: comparisons, all of which must."""
+    """Tell whether all comparisons of a rule of GitLab hold."""
     truths = []
     for one in condition.split(" && "):
         left, operator, right = one.split()

@@ -72,7 +72,7 @@ def test_the_page_has_the_tables() -> None:
 # PyTorch has these lines, but the example does not measure them: defaults, kernels of one's own,
 # pipelines, which training_peers.py measures, and the host's part of loading data.
 UNMEASURED = {"first:comp", "first:none", "chunks:1", "virtual", "workers"}
-# Names that stand beside the one that is measured.
+# Names in a line for PyTorch that the example does not measure.
 BESIDE = {
     "_low_contention_reduce_scatter",
     "fused_matmul_reduce_scatter",

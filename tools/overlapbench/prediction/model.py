@@ -260,7 +260,7 @@ def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
 
 
 def _require_followers(inputs: Inputs) -> None:
-    """Refuse a slower collective of which the trace does not state what waits for it."""
+    """Refuse a slower collective if the trace does not state what waits for it."""
     row, steps = inputs.row, inputs.row.own.steps
     followed = {k for step in steps for k in step.after if steps[k].lane != step.lane}
     for place, (step, ms) in enumerate(zip(steps, inputs.alone_ms, strict=True)):

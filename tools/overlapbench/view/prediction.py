@@ -37,7 +37,7 @@ def cells(one: Prediction) -> tuple[str, ...]:
         str(one.hosts),
         f"{one.network.GBps:g}" if one.network else "",
         digits(one.ms),
-        f"{digits(one.low)} to {digits(one.high)}",
+        _ends(one),
         *(f"{100 * share / one.ms:.0f} %" for share in shares),
         "" if one.measured is None else digits(one.measured),
         "" if one.error is None else f"{100 * one.error:+.1f} %",
@@ -67,9 +67,8 @@ def _fastest(found: Sequence[Prediction]) -> list[str]:
     for group in grouped(found, place).values():
         best, slowest = min(group, key=lambda one: one.ms), max(group, key=lambda one: one.ms)
         if best.high < slowest.low:
-            ms, low, high, instead = map(digits, (best.ms, best.low, best.high, slowest.ms))
-            line = f"{best.name}: {ms} ms ({low} to {high}) on {best.ranks} GPUs, instead of"
-            told.append(f"{line} {instead}")
+            line = f"{best.name}: {_time(best)} on {best.ranks} GPUs, instead of"
+            told.append(f"{line} {digits(slowest.ms)}")
     return told
 
 
@@ -108,8 +107,15 @@ def specification(found: Sequence[Prediction]) -> Spec:
 
 def _largest(found: Sequence[Prediction]) -> str:
     one = max(found, key=lambda one: (one.ranks, -one.ms))
-    ends = f"{digits(one.low)} to {digits(one.high)}"
-    return f"On {one.ranks} GPUs, the step takes {digits(one.ms)} ms ({ends})"
+    return f"On {one.ranks} GPUs, the step takes {_time(one)}"
+
+
+def _time(one: Prediction) -> str:
+    return f"{digits(one.ms)} ms ({_ends(one)})"
+
+
+def _ends(one: Prediction) -> str:
+    return f"{digits(one.low)} to {digits(one.high)}"
 
 
 def _transport(one: Prediction) -> str:
