@@ -20,16 +20,23 @@ constexpr int kDecodeThreads = 32;
 constexpr long kMostDecodeBlocks = 1L << 20;
 constexpr float kNoScore = -1e30F;  // of a position that does not exist
 
-// A row of a head has kPacks packs, which so many threads share. The rest of a warp takes other
-// positions.
+// A row of a head has kPacks packs, which so many threads share: a team. The rest of a warp takes
+// other positions.
 template <Element kElement>
 constexpr int kDecodePacks = kDecodeDim / Pack<kElement>::kLanes;
 
-// The sum over `members` neighbouring threads; the host backend has one.
-OVERLAPBENCH_BODY inline float SumOverTeam(float value, [[maybe_unused]] int members) {
+// The value of the thread whose index differs in the bit `lanes`; the host backend has one thread.
+OVERLAPBENCH_BODY inline float Across(float value, [[maybe_unused]] int lanes) {
 #ifdef __CUDA_ARCH__
-  for (int lanes = members / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(~0U, value, lanes);
+  return __shfl_xor_sync(~0U, value, lanes);
+#else
+  return value;
 #endif
+}
+
+// The sum over `members` neighbouring threads.
+OVERLAPBENCH_BODY inline float SumOverTeam(float value, int members) {
+  for (int lanes = members / 2; lanes > 0; lanes /= 2) value += Across(value, lanes);
   return value;
 }
 
@@ -40,7 +47,7 @@ struct DecodePieces {
   long rows = 0;  // heads of all tokens
   long heads = 0;
   long context = 0;
-  long splits = 0;  // of a row's positions; each is a piece for each team of a warp
+  long splits = 0;  // of a row's positions, each a piece
 };
 
 template <Element kElement>
@@ -95,8 +102,9 @@ struct AttendToCacheBody {
     // All threads of a warp take the same number of rounds, because they sum together.
     for (long first = share * split; first < end; first += kAtATime * team.count)
       AddPositions(team, q, keys, {first + team.index, end}, sums);
-    float* const piece =
-        problem.pieces + ((row * problem.splits + split) * team.count + team.index) * kPieceFloats;
+    for (int other = 1; other < team.count; other *= 2) AddTeam(other * team.members, sums);
+    if (team.index > 0) return;
+    float* const piece = problem.pieces + (row * problem.splits + split) * kPieceFloats;
     if (team.member == 0) {
       piece[0] = sums.most;
       piece[1] = sums.weights;
@@ -105,6 +113,16 @@ struct AttendToCacheBody {
       for (int lane = 0; lane < kLanes; ++lane)
         piece[2 + (team.member + i * team.members) * kLanes + lane] =
             sums.values[i * kLanes + lane];
+  }
+
+  OVERLAPBENCH_BODY void AddTeam(int lanes, Sums& sums) const {
+    const float other = Across(sums.most, lanes);
+    const float most = fmaxf(sums.most, other);
+    const float kept = expf(sums.most - most);
+    const float added = expf(other - most);
+    sums.most = most;
+    sums.weights = kept * sums.weights + added * Across(sums.weights, lanes);
+    for (float& value : sums.values) value = kept * value + added * Across(value, lanes);
   }
 
   struct Positions {
@@ -152,8 +170,11 @@ struct AttendToCacheBody {
   }
 };
 
+// A warp takes kColumns of a row, so that a thread may hold many pieces (BlocksPerMultiprocessor).
 struct AddPiecesBody {
-  static constexpr int kThreads = kDecodeDim;
+  static constexpr int kThreads = kDecodeThreads;
+  static constexpr long kColumns = kDecodeThreads;
+  static constexpr long kWarps = kDecodeDim / kColumns;  // of a row
   const float* pieces;
   void* results;
   Element element;
@@ -161,27 +182,41 @@ struct AddPiecesBody {
   long count;  // of a row
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    for (long row = block.index; row < rows; row += block.count)
-      for (long i = block.thread; i < kDecodeDim; i += block.threads)
-        Store(results, row * kDecodeDim + i, element, Sum(pieces + row * count * kPieceFloats, i));
+    for (long item = block.index; item < rows * kWarps; item += block.count) {
+      const float* const of_row = pieces + item / kWarps * count * kPieceFloats;
+      const long first = item % kWarps * kColumns;
+      for (long i = first + block.thread; i < first + kColumns; i += block.threads)
+        Store(results, item / kWarps * kDecodeDim + i, element, Sum(of_row, i));
+    }
   }
 
+  // One pass, with so many pieces in flight: a row has few threads, which wait for their loads.
   [[nodiscard]] OVERLAPBENCH_BODY float Sum(const float* of_row, long column) const {
+    constexpr int kAtATime = 16;
     float most = kNoScore;
-#ifdef __CUDA_ARCH__
-#pragma unroll 8
-#endif
-    for (long i = 0; i < count; ++i) most = fmaxf(most, of_row[i * kPieceFloats]);
     float weights = 0;
     float values = 0;
-#ifdef __CUDA_ARCH__
-#pragma unroll 8
-#endif
-    for (long i = 0; i < count; ++i) {
-      const float* const piece = of_row + i * kPieceFloats;
-      const float factor = expf(piece[0] - most);
-      weights += factor * piece[1];
-      values += factor * piece[2 + column];
+    for (long first = 0; first < count; first += kAtATime) {
+      float mosts[kAtATime];
+      float piece_weights[kAtATime];
+      float piece_values[kAtATime];
+      for (int i = 0; i < kAtATime; ++i) {
+        const bool exists = first + i < count;
+        const float* const piece = of_row + (exists ? first + i : first) * kPieceFloats;
+        mosts[i] = exists ? piece[0] : kNoScore;
+        piece_weights[i] = exists ? piece[1] : 0;
+        piece_values[i] = exists ? piece[2 + column] : 0;
+      }
+      const float before = most;
+      for (const float one : mosts) most = fmaxf(most, one);
+      const float kept = expf(before - most);
+      weights *= kept;
+      values *= kept;
+      for (int i = 0; i < kAtATime; ++i) {
+        const float factor = expf(mosts[i] - most);
+        weights += factor * piece_weights[i];
+        values += factor * piece_values[i];
+      }
     }
     return values / weights;
   }
@@ -191,21 +226,9 @@ struct AddPiecesBody {
 // each: a few more would take as long as twice as many.
 long DecodeSplits(const Device& device, long rows, long context) {
   constexpr long kWarpsPerMultiprocessor = 16;
-  constexpr long kLeastPositions = 64;
+  constexpr long kLeastPositions = 32;
   const long warps = kWarpsPerMultiprocessor * device.info().multiprocessors;
   return std::clamp(warps / rows, 1L, std::max(1L, context / kLeastPositions));
-}
-
-// The teams of a block.
-long DecodeTeams(const Device& device, Element element) {
-  constexpr long kPackBytes = 16;
-  if (device.backend() == Backend::kHost) return 1;
-  return kDecodeThreads * kPackBytes / (kDecodeDim * static_cast<long>(SizeOf(element)));
-}
-
-long DecodePieceCount(const Device& device, const TensorShape& results, long context) {
-  return DecodeSplits(device, results.rows * results.columns / kDecodeDim, context) *
-         DecodeTeams(device, results.element);
 }
 
 // One element of the result. The cache is what it was filled with, which no other work changes.
@@ -225,12 +248,12 @@ ExpectedValue ExpectedOfCache(const CacheAttention& attention, int rank, HeldRow
 }
 
 void EnqueueDecode(Stream& stream, const CacheAttention& attention, long first, long tokens,
-                   const DecodePieces& whole, long teams) {
+                   const DecodePieces& whole) {
   DecodePieces part = whole;
   const long first_row = first * whole.heads;
   part.queries = attention.queries->Row(first);
   part.cache = attention.cache->Row(first * whole.context);
-  part.pieces += first_row * whole.splits * teams * kPieceFloats;
+  part.pieces += first_row * whole.splits * kPieceFloats;
   part.rows = tokens * whole.heads;
   const Element element = attention.results->shape().element;
   const auto blocks = [](long count) {
@@ -239,16 +262,16 @@ void EnqueueDecode(Stream& stream, const CacheAttention& attention, long first, 
   ForElement(element, [&]<Element kElement>() {
     Launch(stream, blocks(part.rows * part.splits), AttendToCacheBody<kElement>{part});
   });
-  Launch(stream, blocks(part.rows),
-         AddPiecesBody{part.pieces, attention.results->Row(first), element, part.rows,
-                       part.splits * teams});
+  Launch(
+      stream, blocks(part.rows),
+      AddPiecesBody{part.pieces, attention.results->Row(first), element, part.rows, part.splits});
 }
 
 }  // namespace
 
 std::size_t CacheAttentionBytes(const Device& device, const TensorShape& results, long context) {
-  return results.rows * results.columns / kDecodeDim * DecodePieceCount(device, results, context) *
-         kPieceFloats * sizeof(float);
+  const long rows = results.rows * results.columns / kDecodeDim;
+  return rows * DecodeSplits(device, rows, context) * kPieceFloats * sizeof(float);
 }
 
 std::unique_ptr<Workload> MakeCacheAttention(const Machine& machine,
@@ -258,17 +281,16 @@ std::unique_ptr<Workload> MakeCacheAttention(const Machine& machine,
   const long heads = shape.columns / kDecodeDim;
   const auto pieces = std::make_shared<Buffer>(machine.device.Allocate(
       CacheAttentionBytes(machine.device, shape, context), MemoryKind::kDevice));
-  const long teams = DecodeTeams(machine.device, shape.element);
   const DecodePieces whole{.pieces = static_cast<float*>(pieces->data()),
                            .heads = heads,
                            .context = context,
-                           .splits = DecodePieceCount(machine.device, shape, context) / teams};
+                           .splits = DecodeSplits(machine.device, shape.rows * heads, context)};
   constexpr double kOperations = 4;  // of a query and a position: two products, two sums
   TensorStep step = StepOn({attention.queries, attention.cache}, attention.results, attention.seed);
   step.cost.flops =
       kOperations * static_cast<double>(attention.results->count()) * static_cast<double>(context);
-  step.enqueue = [attention, whole, teams, pieces](Stream& stream, long first, long tokens) {
-    EnqueueDecode(stream, attention, first, tokens, whole, teams);
+  step.enqueue = [attention, whole, pieces](Stream& stream, long first, long tokens) {
+    EnqueueDecode(stream, attention, first, tokens, whole);
   };
   step.error = [element = shape.element, context] { return AttentionError(element, context); };
   step.expected = [attention, rank = machine.ranks.rank()](HeldRows& held, long row, long column) {

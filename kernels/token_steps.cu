@@ -30,6 +30,25 @@ OVERLAPBENCH_BODY inline float SumOverWarp(float value) {
   return value;
 }
 
+// Few rows leave a warp alone with the latency of its loads, so many are in flight at once.
+template <Element kElement, typename Use>
+OVERLAPBENCH_BODY inline void ForPacksOfRow(const Block& block, const Pack<kElement>* row,
+                                            long packs, Use use) {
+  constexpr int kAtATime = 16;
+  for (long first = block.thread; first < packs;
+       first += static_cast<long>(kAtATime) * block.threads) {
+    Pack<kElement> held[kAtATime];
+    for (int i = 0; i < kAtATime; ++i) {
+      const long at = first + static_cast<long>(i) * block.threads;
+      held[i] = row[at < packs ? at : first];
+    }
+    for (int i = 0; i < kAtATime; ++i) {
+      const long at = first + static_cast<long>(i) * block.threads;
+      if (at < packs) use(at, held[i]);
+    }
+  }
+}
+
 // One warp per row, in two passes: the second reads from a cache. One pass gives mean and variance,
 // whose difference of squares loses nothing if the mean is small, as after residuals.
 template <Element kElement>
@@ -51,28 +70,22 @@ struct LayerNormBody {
     Pack<kElement>* const to = PacksOf<kElement>(y) + first;
     float sum = 0;
     float squares = 0;
-    // Few rows leave a warp alone with the latency of its loads.
-#ifdef __CUDA_ARCH__
-#pragma unroll 8
-#endif
-    for (long i = block.thread; i < packs; i += block.threads) {
-      const Pack<kElement> pack = from[i];
+    ForPacksOfRow(block, from, packs, [&](long /*at*/, const Pack<kElement>& pack) {
       for (int lane = 0; lane < kLanes; ++lane) {
         const float value = pack.Get(lane);
         sum += value;
         squares += value * value;
       }
-    }
+    });
     const auto columns = static_cast<float>(packs * kLanes);
     const float mean = SumOverWarp(sum) / columns;
     const float variance = SumOverWarp(squares) / columns - mean * mean;
     const float factor = gain / sqrtf(variance + kNormEpsilon);
-    for (long i = block.thread; i < packs; i += block.threads) {
-      const Pack<kElement> pack = from[i];
+    ForPacksOfRow(block, from, packs, [&](long at, const Pack<kElement>& pack) {
       Pack<kElement> result{};
       for (int lane = 0; lane < kLanes; ++lane) result.Set(lane, (pack.Get(lane) - mean) * factor);
-      to[i] = result;
-    }
+      to[at] = result;
+    });
   }
 };
 
