@@ -26,8 +26,8 @@
 // that it has received, in the same kernel. Directly, each rank multiplies for the next rank first
 // and for the one before it last, sends every product to its owner, and adds at the end, in one
 // pass, what has come from all. A ring passes over the sums less often, but each product waits for
-// a transfer; with one chunk for each rank, nothing overlaps. So blocks are stored rotated
-// (workload/tensor.h), and every rank moves the same rows in each step.
+// a transfer; with one chunk for each rank, nothing overlaps, so sums:auto sends those directly.
+// Blocks are stored rotated (workload/tensor.h), and every rank moves the same rows in each step.
 //
 // If the library chooses another kernel for fewer rows, or if sums are added in another order, the
 // result differs from the plain form's in its last bits, which `identical` reports. Every result is
@@ -62,7 +62,8 @@ struct Layer : TensorWorks {
         block(tokens / ranks),
         slices(chunks / ranks),
         sums_everywhere(settings.Has("reduce") && settings.Text("reduce") == "all"),
-        sums_directly(settings.Has(kSums) && settings.Text(kSums) == kDirect) {}
+        sums_directly(settings.Has(kSums) && (settings.Text(kSums) == kDirect ||
+                                              (settings.Text(kSums) == kAuto && slices == 1))) {}
   int ranks;
   long tokens;
   long chunks;
@@ -268,7 +269,9 @@ std::vector<Operation> RowParallelOperations(const Settings& settings) {
 std::vector<Axis> SumAxes() {
   return {ChoiceAxis("reduce", "who gets the sums: the rank that owns the tokens, or all",
                      {"scatter", "all"}, "scatter", "scatter"),
-          ChoiceAxis(kSums, "their way to the owner; auto: ring, or with chunks:auto the faster",
+          ChoiceAxis(kSums,
+                     "their way to the owner; auto: direct with one chunk for each rank, otherwise "
+                     "ring; with chunks:auto the faster",
                      {std::string(kAuto), kRing, kDirect}, kAuto, kAuto)};
 }
 

@@ -569,8 +569,8 @@ TEST(Parts, AreRefusedWhereTheyDoNotDivideTheWork) {
             "2 micro-batches cannot be cut into 7 parts");
   EXPECT_EQ(refused("Fsdp/Prefetch", "forward"), "3 products cannot be cut into 7 parts");
   EXPECT_EQ(refused("Fsdp/Prefetch", "gather"), "6 calls cannot be cut into 7 parts");
-  EXPECT_EQ(refused("Tp/RowParallel", "multiply 1"), "24 rows cannot be cut into 7 parts");
-  EXPECT_EQ(refused("Tp/RowParallel", "send 1"), "24 rows cannot be cut into 7");
+  EXPECT_EQ(refused("Tp/RowParallel", "multiply"), "48 rows cannot be cut into 7 parts");
+  EXPECT_EQ(refused("Tp/RowParallel", "send"), "24 rows cannot be cut into 7");
   EXPECT_EQ(refused("Tp/Block/Forward", "ffn 1 norm"), "512 rows cannot be cut into 7 parts");
 }
 

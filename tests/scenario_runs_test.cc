@@ -247,8 +247,7 @@ const RunNames kRunNames[] = {
     {"Softmax/", "copy fused Softmax*"},
     {"Mlp/", "Mlp"},
     {"Tp/ColumnParallel/", "multiply gather computation communication chunks sequential pattern"},
-    {"Tp/RowParallel/",
-     "multiply 1 send 1 multiply 2 computation communication chunks sequential pattern"},
+    {"Tp/RowParallel/", "multiply send add computation communication chunks sequential pattern"},
     {"Tp/Block/", ""},     // a run for each step: training_steps_test.cc
     {"Ddp/Buckets/", ""},  // a run for each size of bucket: tensor_test.cc
     {"Fsdp/Prefetch/",
@@ -296,6 +295,8 @@ std::string ExpectedRuns(const RunNames& names, const std::string& row) {
   if (has("conversion:exposed")) runs.replace(runs.find("master"), 6, "comp");
   if (row.starts_with("Decode/") && (has("batches:2") || has("beside:dispatch")))
     runs.insert(runs.rfind(' ') + 1, "plain ");
+  if (row.starts_with("Tp/RowParallel/") && has("/chunks:4"))  // a ring
+    runs.replace(0, runs.find("computation"), "multiply 1 send 1 multiply 2 ");
   if (has("gelu:epilogue")) runs = "MlpKernel " + runs;
   if (has("call:graph") && row.starts_with("Mlp/")) runs = "MlpLoop " + runs;
   return runs;
