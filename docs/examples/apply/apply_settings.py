@@ -163,21 +163,24 @@ def transport_nccl_sym() -> Pair:
 
 
 def transport_copy() -> Pair:
-    """One product, started after the all-gather, which PyTorch copies between symmetric buffers."""
+    """One product, started after the all-gather, which copies between symmetric buffers."""
     import torch.distributed._symmetric_memory as symm_mem
 
-    group = dist.group.WORLD.group_name
-    part = symm_mem.empty(GATHERED // dist.get_world_size(), dtype=DTYPE, device=DEVICE)
-    symm_mem.rendezvous(part, group)
-    results: list[torch.Tensor] = []
+    whole = symm_mem.empty(GATHERED, dtype=DTYPE, device=DEVICE)
+    handle = symm_mem.rendezvous(whole, dist.group.WORLD.group_name)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    parts = whole.chunk(ranks)
+    size = parts[rank].numel()
 
     def run() -> None:
-        results.clear()  # the next one reuses its memory
-        whole = torch.ops.symm_mem._low_contention_all_gather(part, group)
-        results.append(torch.ops._c10d_functional.wait_tensor(whole))
+        handle.barrier()
+        for peer in (one % ranks for one in range(rank + 1, rank + ranks)):
+            parts[peer].copy_(handle.get_buffer(peer, (size,), DTYPE, peer * size))
+        handle.barrier()
 
     run()
-    comp, copied = product(), checked(run, part, lambda: results[0])
+    copied = checked(on(torch.cuda.Stream(), run), parts[rank], lambda: whole)
+    comp = product()
     return Case(comp, gather(), first="comm"), Case(comp, copied, first="comm")
 
 
