@@ -161,9 +161,8 @@ int StartRanks(const std::string& program, const StartRequest& request, const Op
   job.result = options.out;
   job.settings = SettingsOfUser();
   job.command.push_back(program);
-  for (const auto& flags : {TerminalFlags(), request.flags})
+  for (const auto& flags : {TerminalFlags(), request.flags, start.flags})
     job.command.insert(job.command.end(), flags.begin(), flags.end());
-  if (!wish.connections.empty()) job.command.push_back("--axis=connections=" + wish.connections);
   SetEnvironment(job.is_on_one_machine);
   std::cerr << fmt::format("{}: starting {}\n", job.caller, start.told);
   return Supervise(job, signals);

@@ -36,7 +36,7 @@ std::string TellHosts(const Wish& wish, const std::vector<Host>& hosts) {
 
 Start PlanStart(const Wish& wish, const std::vector<Host>& hosts, const std::string& machine,
                 const std::function<int()>& gpus, int nodes) {
-  Start start{{"mpirun"}, ""};
+  Start start{{"mpirun"}, "", {}};
   auto& words = start.command;
   Choice backend = wish.backend;
   long ranks = wish.ranks;
@@ -64,9 +64,11 @@ Start PlanStart(const Wish& wish, const std::vector<Host>& hosts, const std::str
           nodes);
   }
   start.told += std::string(", backend ") + NameOf(backend);
+  if (backend != wish.backend) start.flags.push_back(std::string("--backend=") + NameOf(backend));
   words.insert(words.end(), {"--bind-to", "none", "-x", kSignsVariable});
   if (wish.connections.empty()) return start;
   start.told += ", connections:" + wish.connections;
+  start.flags.push_back("--axis=connections=" + wish.connections);
   if (wish.connections != "0")
     words.insert(words.end(), {"-x", "CUDA_DEVICE_MAX_CONNECTIONS=" + wish.connections});
   return start;

@@ -24,6 +24,7 @@ struct Wish {
 struct Start {
   std::vector<std::string> command;  // mpirun and its arguments, up to the program
   std::string told;                  // for the first line: "2 ranks on node1, backend host"
+  std::vector<std::string> flags;  // of the ranks: what was told, in place of what they would find
 };
 
 // `hosts` are those of the host file, if it could be read before mpirun does. `gpus` counts this

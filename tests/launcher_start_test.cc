@@ -30,11 +30,12 @@ TEST(PlanStart, StartsARankForEachGpuAndTwoWithoutOne) {
     long ranks;
     int gpus;
     const char* told;
+    const char* flags = "";
   };
-  for (const auto& [backend, ranks, gpus, told] : std::to_array<Case>({
-           {Choice::kAuto, 0, 0, "2 ranks on node1, backend host"},
-           {Choice::kAuto, 0, 4, "4 ranks on node1, backend cuda"},
-           {Choice::kAuto, 0, 1, "1 rank on node1, backend cuda"},
+  for (const auto& [backend, ranks, gpus, told, flags] : std::to_array<Case>({
+           {Choice::kAuto, 0, 0, "2 ranks on node1, backend host", "--backend=host"},
+           {Choice::kAuto, 0, 4, "4 ranks on node1, backend cuda", "--backend=cuda"},
+           {Choice::kAuto, 0, 1, "1 rank on node1, backend cuda", "--backend=cuda"},
            {Choice::kCuda, 0, 2, "2 ranks on node1, backend cuda"},
            {Choice::kCuda, 0, 0, "1 rank on node1, backend cuda"},
            {Choice::kHost, 0, 4, "2 ranks on node1, backend host"},
@@ -43,6 +44,7 @@ TEST(PlanStart, StartsARankForEachGpuAndTwoWithoutOne) {
        })) {
     const Start start = Plan({backend, ranks, "", ""}, gpus);
     EXPECT_EQ(start.told, told);
+    EXPECT_EQ(Joined(start.flags), flags);
     EXPECT_EQ(Joined(start.command), "mpirun -n " + start.told.substr(0, 1) +
                                          " --oversubscribe --bind-to none -x OVERLAPBENCH_SIGNS");
   }
@@ -63,6 +65,7 @@ TEST(PlanStart, FillsTheSlotsOfAHostFile) {
   EXPECT_EQ(Joined(start.command),
             "mpirun --hostfile hosts --bind-to none -x OVERLAPBENCH_SIGNS -x "
             "CUDA_DEVICE_MAX_CONNECTIONS=8");
+  EXPECT_EQ(Joined(start.flags), "--axis=connections=8");
   EXPECT_EQ(PlanStart(wish, {}, "login", none, 1).told,
             "a rank in each slot on the machines of hosts, backend host, connections:8");
   const Start one = PlanStart({Choice::kCuda, 1, "hosts", "0"}, hosts, "login", none, 1);
