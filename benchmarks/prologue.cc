@@ -88,9 +88,10 @@ bool ChoosesCuda(const Options& options) {
 }
 
 std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options) {
-  const bool cuda = ChoosesCuda(options);
-  const auto choices =
-      ranks.Gather(ToString(cuda ? Backend::kCuda : Backend::kHost), "choosing a backend");
+  const std::string what = "choosing a backend";
+  bool cuda = false;
+  ranks.Together(what, [&] { cuda = ChoosesCuda(options); });
+  const auto choices = ranks.Gather(ToString(cuda ? Backend::kCuda : Backend::kHost), what);
   for (const auto& choice : choices) {
     if (choice == choices[0]) continue;
     throw UsageError("some ranks see a GPU and some do not: name the backend with --backend=");

@@ -14,7 +14,8 @@
 
 namespace overlapbench {
 
-// Whether this process would take a GPU: --backend=cuda, or auto and a GPU is visible.
+// Whether this process would take a GPU: --backend=cuda, or auto and a GPU is visible. Throws Error
+// if the driver fails.
 bool ChoosesCuda(const Options& options);
 
 // One GPU per rank if there are GPUs. Otherwise the machine's ranks share its cores. --backend and

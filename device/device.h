@@ -231,7 +231,7 @@ class Device {
   virtual DeviceWatches& watches() = 0;
 };
 
-// GPUs this process can use; 0 without a driver, without a GPU, or in a build without CUDA.
+// The GPUs visible here; 0 without a driver or CUDA. Throws Error if the driver fails otherwise.
 int VisibleGpus();
 // Why the cuda backend cannot be used here; "" if it can.
 std::string CudaUnavailable();

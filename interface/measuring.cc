@@ -106,16 +106,14 @@ Measuring::~Measuring() {
   [[maybe_unused]] const Device* const device = device_.release();
 }
 
-int DeviceNumber(Backend backend, int visible_gpus, int local_rank) {
-  if (backend == Backend::kHost) return -1;
-  return visible_gpus == 1 ? 0 : local_rank;
-}
+int DeviceNumber(int visible_gpus, int local_rank) { return visible_gpus == 1 ? 0 : local_rank; }
 
 overlapbench_place Measuring::place() const {
+  const bool has_gpu = device_->backend() == Backend::kCuda;
   return {.rank = ranks_->rank(),
           .ranks = ranks_->size(),
           .local_rank = ranks_->local_rank(),
-          .device = DeviceNumber(device_->backend(), VisibleGpus(), ranks_->local_rank())};
+          .device = has_gpu ? DeviceNumber(VisibleGpus(), ranks_->local_rank()) : -1};
 }
 
 void Measuring::Configure(const std::vector<std::string>& flags) {

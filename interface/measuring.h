@@ -29,9 +29,8 @@
 
 namespace overlapbench {
 
-// The number of a rank's device; -1 on the host. If one GPU is visible, the launcher has given each
-// rank its own.
-int DeviceNumber(Backend backend, int visible_gpus, int local_rank);
+// The number of a rank's GPU. If one is visible, the launcher has given each rank its own.
+int DeviceNumber(int visible_gpus, int local_rank);
 
 class Measuring {
  public:

@@ -2,22 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string_view>
 
-#include "device/device.h"
 #include "device/error.h"
 #include "device/text.h"
+#include "launcher/gpu_count.h"
 #include "launcher/start.h"
 #include "launcher/supervisor.h"
 #include "ranks/mpi_settings.h"
@@ -64,34 +60,37 @@ std::string SettingsOfUser() {
   return settings;
 }
 
-// In a process of its own, because a driver may take seconds, or hang, and signals must end it. A
-// signal is left for the supervisor. Nobody reads the process's status.
-int CountGpus(Signals& signals) {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) return 0;
-  const Descriptor reading(ends[0]);
-  Descriptor writing(ends[1]);
-  const pid_t child = fork();
-  if (child == 0) {
-    const int count = VisibleGpus();
-    _exit(static_cast<int>(write(ends[1], &count, sizeof(count))));
-  }
-  writing = Descriptor();
-  std::array<pollfd, 2> all = {{{reading.get(), POLLIN, 0}, {signals.descriptor(), POLLIN, 0}}};
-  poll(all.data(), all.size(), -1);
-  int count = 0;
-  if (all[0].revents == 0 || read(reading.get(), &count, sizeof(count)) != sizeof(count)) count = 0;
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  return count;
-}
-
 // The ranks write to pipes, so they do not see the terminal.
 std::vector<std::string> TerminalFlags() {
   winsize size{};
   if (isatty(STDOUT_FILENO) == 0) return {};
   const bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return {fmt::format("--columns={}", is_known ? size.ws_col : 80)};
+}
+
+int NodesHere() {
+  return AllocatedNodes(
+      [](const std::string& name) {
+        const char* value = std::getenv(name.c_str());
+        return std::string(value == nullptr ? "" : value);
+      },
+      LinesOf);
+}
+
+Job JobOf(const std::string& program, const StartRequest& request, const Options& options,
+          const Start& start) {
+  Job job;
+  job.caller = request.caller;
+  job.parent = request.parent;
+  job.command = start.command;
+  job.is_on_one_machine = request.hostfile.empty();
+  job.start_limit = options.timeout + Watchdog::kMargin + Watchdog::kPatience + kForMpirun;
+  job.result = options.out;
+  job.settings = SettingsOfUser();
+  job.command.push_back(program);
+  for (const auto& flags : {TerminalFlags(), request.flags, start.flags})
+    job.command.insert(job.command.end(), flags.begin(), flags.end());
+  return job;
 }
 
 void SetEnvironment(bool is_on_one_machine) {
@@ -143,29 +142,17 @@ void TellDone(const StartRequest& request) {
 int StartRanks(const std::string& program, const StartRequest& request, const Options& options,
                Signals& signals) {
   const Wish wish{options.backend, RanksOf(request), request.hostfile, request.connections};
-  const auto hosts = HostsOf(wish.hostfile);
-  const int nodes = AllocatedNodes(
-      [](const std::string& name) {
-        const char* value = std::getenv(name.c_str());
-        return std::string(value == nullptr ? "" : value);
-      },
-      LinesOf);
-  const Start start =
-      PlanStart(wish, hosts, Ranks::HostName(), [&] { return CountGpus(signals); }, nodes);
-  Job job;
-  job.caller = request.caller;
-  job.parent = request.parent;
-  job.command = start.command;
-  job.is_on_one_machine = wish.hostfile.empty();
-  job.start_limit = options.timeout + Watchdog::kMargin + Watchdog::kPatience + kForMpirun;
-  job.result = options.out;
-  job.settings = SettingsOfUser();
-  job.command.push_back(program);
-  for (const auto& flags : {TerminalFlags(), request.flags, start.flags})
-    job.command.insert(job.command.end(), flags.begin(), flags.end());
-  SetEnvironment(job.is_on_one_machine);
-  std::cerr << fmt::format("{}: starting {}\n", job.caller, start.told);
-  return Supervise(job, signals);
+  const auto gpus = [&] { return CountGpus(signals, {.answer = options.timeout}); };
+  try {
+    const Start start =
+        PlanStart(wish, HostsOf(wish.hostfile), Ranks::HostName(), gpus, NodesHere());
+    const Job job = JobOf(program, request, options, start);
+    SetEnvironment(job.is_on_one_machine);
+    std::cerr << fmt::format("{}: starting {}\n", job.caller, start.told);
+    return Supervise(job, signals);
+  } catch (const Interrupted& interrupted) {
+    return EndBeforeStart(request.caller, interrupted.signal());
+  }
 }
 
 }  // namespace overlapbench

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iostream>
 #include <optional>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "device/wait.h"
 #include "launcher/messages.h"
 #include "launcher/mpirun_output.h"
+#include "launcher/pipe.h"
 #include "launcher/processes.h"
 #include "launcher/relay.h"
 #include "ranks/watchdog.h"
@@ -66,16 +68,11 @@ constexpr Stop kReaderHasGone = {0, "", Watchdog::kReaderIsGone, kSignalled + SI
 constexpr Stop kCallerHasGone = {0, "the end of its caller, which was killed",
                                  Watchdog::kTerminated, kSignalled + SIGTERM};
 
-struct Pipe {
-  Descriptor reading;
-  Descriptor writing;
-};
+const Stop& StopOf(int signal) { return *std::ranges::find(kStops, signal, &Stop::signal); }
 
-Pipe MakePipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0)
-    throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+std::string EndedBy(const Stop& stop, bool has_started) {
+  return fmt::format("ended by {}{}", stop.name,
+                     has_started ? "" : ", before the ranks had started");
 }
 
 class Supervisor {
@@ -196,7 +193,7 @@ void Supervisor::Wait() {
 void Supervisor::HandleSignals() {
   while (const int signal = signals_.Next()) {
     if (signal == SIGCHLD) continue;
-    StopFor(*std::ranges::find(kStops, signal, &Stop::signal));
+    StopFor(StopOf(signal));
   }
   int status = 0;
   for (pid_t child = 0; (child = waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -344,8 +341,7 @@ std::string Supervisor::LastLine() const {
   const bool has_started = messages_.Has(Sign::kStarted);
   if (stop_ != nullptr) {
     if (*stop_->name == '\0' || messages_.Has(Sign::kSignalled)) return "";
-    return fmt::format("ended by {}{}", stop_->name,
-                       has_started ? "" : ", before the ranks had started");
+    return EndedBy(*stop_, has_started);
   }
   if (WIFSIGNALED(status_) && gave_up_.empty())
     return fmt::format("mpirun was killed by {}{}", NameSignal(WTERMSIG(status_)), WhereRowsAre());
@@ -375,5 +371,11 @@ std::string Supervisor::WhereRowsAre() const {
 }  // namespace
 
 int Supervise(const Job& job, Signals& signals) { return Supervisor(job, signals).Run(); }
+
+int EndBeforeStart(const std::string& caller, int signal) {
+  const Stop& stop = StopOf(signal);
+  std::cerr << fmt::format("{}: {}\n", caller, EndedBy(stop, false));
+  return stop.status;
+}
 
 }  // namespace overlapbench

@@ -36,5 +36,7 @@ struct Job {
 
 // Returns the exit status.
 int Supervise(const Job& job, Signals& signals);
+// The same, for a signal that arrived before mpirun was started.
+int EndBeforeStart(const std::string& caller, int signal);
 
 }  // namespace overlapbench

@@ -151,10 +151,9 @@ TEST_F(InterfaceTest, KnowsItsPlace) {
 }
 
 TEST(DeviceNumber, IsThatOfTheRankUnlessTheLauncherShowsItOneGpu) {
-  EXPECT_EQ(DeviceNumber(Backend::kHost, 8, 3), -1);
-  EXPECT_EQ(DeviceNumber(Backend::kCuda, 8, 3), 3);
-  EXPECT_EQ(DeviceNumber(Backend::kCuda, 2, 1), 1);
-  EXPECT_EQ(DeviceNumber(Backend::kCuda, 1, 3), 0);
+  EXPECT_EQ(DeviceNumber(8, 3), 3);
+  EXPECT_EQ(DeviceNumber(2, 1), 1);
+  EXPECT_EQ(DeviceNumber(1, 3), 0);
 }
 
 TEST_F(InterfaceTest, BroadcastsTheRootsBytes) {

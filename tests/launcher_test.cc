@@ -21,34 +21,13 @@
 
 #include "child.h"
 #include "device/error.h"
+#include "fake_driver.h"
 #include "launcher/processes.h"
 
 namespace overlapbench {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The GPUs of this machine, as a driver that takes a while counts them.
-struct FakeDriver {
-  int gpus = 0;
-  std::chrono::milliseconds takes{0};
-};
-FakeDriver& Driver() {
-  static FakeDriver driver;
-  return driver;
-}
-
-}  // namespace
-
-// The linker puts it in the place of VisibleGpus.
-int CountFakeGpus() asm("__wrap__ZN12overlapbench11VisibleGpusEv");
-int CountFakeGpus() {
-  if (write(STDERR_FILENO, "counting\n", 9) < 0) return 0;
-  std::this_thread::sleep_for(Driver().takes);
-  return Driver().gpus;
-}
-
-namespace {
 
 TEST(ReadStartRequest, IsOfBenchOnly) {
   EXPECT_FALSE(ReadStartRequest({}));
@@ -213,25 +192,35 @@ TEST_F(LaunchTest, CountsTheMachinesOfTheAllocation) {
 }
 
 TEST_F(LaunchTest, StartsARankForEachGpu) {
-  Driver() = {3, std::chrono::milliseconds(50)};
-  const std::vector<std::string> any = {"--timeout_s=60"};
-  Child job = Start({}, "echo $2", any);
+  StartRequest request;
+  request.flags = {"--backend=auto"};
+  // A driver that fails for a moment.
+  Driver() = {.gpus = 3, .takes = std::chrono::milliseconds(50), .faults = Faults("e")};
+  Child job = Start(request, "echo $2 ${@: -2}", request.flags);
   EXPECT_EQ(job.End(), 0);
-  EXPECT_EQ(job.Out(), "3\n");
+  EXPECT_EQ(job.Out(), "3 --backend=auto --backend=cuda\n");
   EXPECT_TRUE(job.Err().ends_with(", backend cuda\n")) << job.Err();
-  // A driver that hangs: a signal ends it, as if there were no GPU.
-  Driver() = {3, std::chrono::seconds(60)};
-  Child hanging = Start({}, "trap 'echo told; exit 1' USR1; while :; do sleep 0.02; done", any);
-  EXPECT_TRUE(hanging.Writes("counting"));
-  kill(hanging.id(), SIGINT);
-  EXPECT_EQ(hanging.End(), 128 + SIGINT);
-  EXPECT_NE(hanging.Err().find("starting 2 ranks on "), std::string::npos) << hanging.Err();
+  Driver() = {};
+  Child without = Start(request, "echo $2 ${@: -2}", request.flags);
+  EXPECT_EQ(without.End(), 0);
+  EXPECT_EQ(without.Out(), "2 --backend=auto --backend=host\n");
+  EXPECT_TRUE(without.Err().ends_with(", backend host\n")) << without.Err();
+}
+
+// Nothing is started then.
+TEST_F(LaunchTest, ASignalEndsItWhileTheDriverHangs) {
+  Driver() = {.takes = std::chrono::seconds(60)};
+  Child job = Start({}, "echo started", {});
+  EXPECT_TRUE(job.Writes("counting"));
+  kill(job.id(), SIGINT);
+  EXPECT_EQ(job.End(), 128 + SIGINT);
+  EXPECT_EQ(job.Out(), "");
+  EXPECT_EQ(job.Err(), "counting\nbench: ended by Ctrl-C, before the ranks had started\n");
   Driver() = {};
 }
 
 // What it says where it can open nothing more. The limit comes after what it has open.
-TEST_F(LaunchTest, DoesWithoutWhatItCannotOpen) {
-  Driver() = {3, std::chrono::milliseconds(0)};
+TEST_F(LaunchTest, SaysWhatItCannotOpen) {
   const auto starts = [](const StartRequest& request) {
     Child job([&] {
       Signals signals;
@@ -247,14 +236,10 @@ TEST_F(LaunchTest, DoesWithoutWhatItCannotOpen) {
     EXPECT_EQ(job.End(), 1);
     return job.Err();
   };
-  const std::string no_pipe = starts({});
-  EXPECT_NE(no_pipe.find("starting 2 ranks on "), std::string::npos) << no_pipe;
-  EXPECT_TRUE(no_pipe.ends_with(", backend host\ncannot make a pipe: Too many open files"))
-      << no_pipe;
+  EXPECT_EQ(starts({}), "cannot make a pipe: Too many open files");
   StartRequest request;
   request.hostfile = Write("hosts", "a slots=2\n");
   EXPECT_EQ(starts(request), "--hostfile: cannot read " + request.hostfile);
-  Driver() = {};
 }
 
 TEST_F(LaunchTest, RefusesANumberOfRanksThatCannotBe) {

@@ -4,6 +4,7 @@
 #include "benchmarks/run.h"
 
 #include <benchmark/benchmark.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,8 +22,23 @@
 #include "fixtures/resources.h"
 #include "test_ranks.h"
 #include "tests/forwarding_device.h"
+#include "thrown.h"
 
 namespace overlapbench {
+namespace {
+
+bool& DriverFails() {
+  static bool fails = false;
+  return fails;
+}
+
+}  // namespace
+
+// The linker puts the first in the place of VisibleGpus, which has the second name then.
+int CountOrFail() asm("__wrap__ZN12overlapbench11VisibleGpusEv");
+int CountTruly() asm("__real__ZN12overlapbench11VisibleGpusEv");
+int CountOrFail() { return DriverFails() ? throw Error("the driver fails") : CountTruly(); }
+
 namespace {
 
 std::string ContentsOf(const std::filesystem::path& path) {
@@ -153,6 +169,15 @@ TEST(OpenDevice, GivesTheHostItsCores) {
   } catch (const UsageError& error) {
     EXPECT_STREQ(error.what(), "--share_gpu: the host backend has no GPUs; leave the flag out");
   }
+}
+
+// Some ranks would wait for it otherwise, or measure another backend.
+TEST(OpenDevice, AllRanksLearnThatADriverFails) {
+  const Ranks& ranks = TestRanks();
+  DriverFails() = ranks.rank() == ranks.size() - 1;
+  const std::string whose = ranks.size() == 1 ? "" : fmt::format("rank {}: ", ranks.size() - 1);
+  EXPECT_EQ(Thrown<AgreedError>([] { OpenDevice(TestRanks(), {}); }), whose + "the driver fails");
+  DriverFails() = false;
 }
 
 TEST_F(RunTest, EndsWithStatusZeroAndWritesEveryFileOnRankZero) {

@@ -30,6 +30,31 @@ std::string HexadecimalUuid(const cudaUUID_t& uuid) {
   return text;
 }
 
+struct GpuCount {
+  int count = 0;
+  cudaError_t code = cudaSuccess;
+};
+
+GpuCount CountGpus() {
+  GpuCount found;
+  found.code = cudaGetDeviceCount(&found.count);
+  if (found.code != cudaSuccess) found.count = 0;
+  return found;
+}
+
+// Whether there is no GPU for this build. Any other error says nothing about that: the driver may
+// be broken, or busy with the end of a job that was killed.
+bool MeansNone(cudaError_t code) {
+  return code == cudaSuccess || code == cudaErrorNoDevice || code == cudaErrorInsufficientDriver ||
+         code == cudaErrorStubLibrary;
+}
+
+std::string DriverFailure(cudaError_t code) {
+  return fmt::format(
+      "cudaGetDeviceCount failed: {}, {} (does nvidia-smi work? --backend=host needs no GPU)",
+      cudaGetErrorName(code), cudaGetErrorString(code));
+}
+
 // Pageable memory of whole pages, page-locked afterwards.
 Buffer AllocateRegistered(std::size_t bytes) {
   constexpr std::size_t kPageBytes = 4096;
@@ -267,14 +292,15 @@ class CudaDevice : public Device {
 }  // namespace
 
 int VisibleGpus() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+  const auto [count, code] = CountGpus();
+  if (count == 0 && !MeansNone(code)) throw Error(DriverFailure(code));
+  return count;
 }
 
 std::string CudaUnavailable() {
-  int count = 0;
-  const cudaError_t code = cudaGetDeviceCount(&count);
-  if (code == cudaSuccess && count > 0) return "";
+  const auto [count, code] = CountGpus();
+  if (count > 0) return "";
+  if (!MeansNone(code)) return DriverFailure(code);
   return std::string("no GPU is visible: ") + cudaGetErrorString(code);
 }
 

@@ -107,6 +107,17 @@ def test_the_host_backend_says_itself_that_it_has_no_such_axis(
     assert "--connections" not in call
 
 
+def test_a_driver_that_fails_is_not_no_gpu(world: World, results: Path) -> None:
+    broken = "case $1 in --query=gpus) echo 'overlapbench: broken' >&2; exit 1 ;; esac"
+    world.fake(world.binary, broken)
+    outcome = world.run("bench", "--axis=connections=1,8")
+    assert (outcome.status, outcome.starts()) == (1, [])
+    assert outcome.lines == [
+        "overlapbench: broken",
+        "bench: --axis connections: cannot count the GPUs",
+    ]
+
+
 @pytest.mark.parametrize(
     ("statuses", "worst", "jobs"),
     [
