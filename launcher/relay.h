@@ -34,9 +34,13 @@ class Relay {
   [[nodiscard]] int Error() const { return error_; }
 
  private:
+  // Writes what the target takes without waiting. Returns as write does.
+  [[nodiscard]] ssize_t Write() const;
+
   Descriptor source_;
   Descriptor own_;  // a description of the target's pipe or terminal that does not block
   int target_;
+  mode_t type_;  // of the target: S_IFIFO and so on
   Filter filter_;
   std::string waiting_;
   int error_ = 0;

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pty.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +17,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "child.h"
 
 namespace overlapbench {
 namespace {
@@ -123,6 +127,42 @@ TEST_F(RelayTest, DoesNotWaitForATerminal) {
   relay.Pass();  // would wait here
   EXPECT_FALSE(relay.IsIdle());
   EXPECT_EQ(fcntl(end.get(), F_GETFL) & O_NONBLOCK, 0);
+}
+
+TEST_F(RelayTest, DoesNotWaitForASocket) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  Descriptor reading(ends[0]);
+  const Descriptor writing(ends[1]);
+  Child waits([&] {
+    Relay relay(std::move(source_.reading), writing.get(), AsItIs);
+    relay.Add(std::string(kMost_bytes, 'x'));
+    relay.Pass();
+    return relay.IsIdle() || relay.Error() != 0 ? 1 : 0;
+  });
+  EXPECT_EQ(waits.End(), 0);
+  reading = Descriptor();
+  Child gone([&] {
+    Relay relay(std::move(source_.reading), writing.get(), AsItIs);
+    relay.Add("lost");
+    relay.Pass();
+    return relay.Error() == EPIPE ? 0 : 1;
+  });
+  EXPECT_EQ(gone.End(), 0);
+}
+
+// As a pipe of another user. Here no descriptor is left.
+TEST_F(RelayTest, DoesNotWaitForAPipeThatItCannotOpenAgain) {
+  Child job([&] {
+    const rlimit none = {3, 3};
+    setrlimit(RLIMIT_NOFILE, &none);
+    Relay relay = Make();
+    relay.Add(std::string(kMost_bytes, 'x'));
+    for (pollfd writing = relay.Writing(); poll(&writing, 1, 0) > 0;) relay.Pass();
+    return relay.IsIdle() || relay.Error() != 0 ? 1 : 0;
+  });
+  EXPECT_EQ(job.End(), 0);
+  EXPECT_EQ(target_.Read().size(), fcntl(target_.writing.get(), F_GETPIPE_SZ));
 }
 
 TEST_F(RelayTest, DropsWhatComesOnceTheReaderHasGone) {
