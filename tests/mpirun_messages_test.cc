@@ -267,6 +267,13 @@ TEST(MpirunMessages, ShowsWhatIsNotKnownAsItIs) {
   EXPECT_EQ(output.Take("[new:1] a line\n*** another\n"), "[new:1] a line\n");
 }
 
+// std::regex needs stack for every character.
+TEST(MpirunMessages, ShowsLongTextsAsTheyAre) {
+  const std::string line = "[" + std::string(400'000, '1') + "]";
+  EXPECT_EQ(MpirunOutput().Take(line + "\n"), line + "\n");
+  EXPECT_EQ(MpirunOutput().Take(Framed(line + " in the hostfile: ")), line + " in the hostfile: ");
+}
+
 TEST(MpirunOutput, PassesOnTheRanksOutputAtOnce) {
   MpirunOutput output;
   EXPECT_EQ(output.Take("\r[2/7] half of a progress line"), "\r[2/7] half of a progress line");
