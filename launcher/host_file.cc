@@ -17,6 +17,13 @@ namespace {
   throw UsageError(fmt::format("--hostfile: {}, line {}: {}", name, number, what));
 }
 
+// std::regex needs stack for every character.
+bool IsText(const std::string& line) {
+  constexpr std::size_t kMostBytes = 4096;
+  const auto is_control = [](unsigned char c) { return c != '\t' && std::iscntrl(c) != 0; };
+  return line.size() <= kMostBytes && std::ranges::none_of(line, is_control);
+}
+
 long ReadSlots(const std::string& value, const std::string& name, int number) {
   const auto slots = WholeNumber(value);
   if (slots && *slots >= 1 && *slots <= kMostRanks) return *slots;
@@ -57,6 +64,7 @@ std::vector<Host> ReadHosts(const std::string& text, const std::string& name) {
              fmt::format("it ends as on Windows, which mpirun does not read; "
                          "convert the file with: sed -i 's/\\r$//' {}",
                          name));
+    if (!IsText(line)) Refuse(name, number, "this is no line of text; write 'node1 slots=8'");
     line.erase(std::min(line.find('#'), line.size()));
     if (line.find_first_not_of(" \t") == std::string::npos) continue;
     const Host host = ReadHost(line, name, number);

@@ -44,9 +44,10 @@ std::vector<std::string> LinesOf(const std::string& path) {
 
 // A pipe can be read only once, and mpirun reads it.
 std::vector<Host> HostsOf(const std::string& path) {
-  if (path.empty() || !std::filesystem::is_regular_file(path)) return {};
+  const bool is_folder = std::filesystem::is_directory(path);
+  if (!is_folder && !std::filesystem::is_regular_file(path)) return {};
   std::ifstream file(path);
-  if (!file) throw UsageError("--hostfile: cannot read " + path);
+  if (is_folder || !file) throw UsageError("--hostfile: cannot read " + path);
   return ReadHosts({std::istreambuf_iterator<char>(file), {}}, path);
 }
 

@@ -136,6 +136,10 @@ TEST(ReadHosts, NamesTheMistakeAndItsLine) {
     EXPECT_EQ(Refusal(std::string(name) + "\n"), std::string("--hostfile: hosts, line 1: '") +
                                                      name +
                                                      "' is no host name; write 'node1 slots=8'");
+  for (const std::string& binary : {std::string("\0ELF", 4), std::string("a \x1b[2J"),
+                                    "a" + std::string(400'000, ' '), std::string(5000, 'a')})
+    EXPECT_EQ(Refusal(binary + "\n"),
+              "--hostfile: hosts, line 1: this is no line of text; write 'node1 slots=8'");
 }
 
 TEST(ReadHosts, AcceptsWhatMpirunDoes) {

@@ -179,6 +179,12 @@ TEST_F(LaunchTest, ReadsTheHostFileIfMpirunStillCan) {
                                  " has no machine; write lines such as 'node1 slots=8'");
 }
 
+TEST_F(LaunchTest, RefusesAFolderForAHostFile) {
+  StartRequest request;
+  request.hostfile = folder_;
+  EXPECT_EQ(Starts(request), "--hostfile: cannot read " + request.hostfile);
+}
+
 TEST_F(LaunchTest, CountsTheMachinesOfTheAllocation) {
   StartRequest request;
   request.ranks = "2";
