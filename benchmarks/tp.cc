@@ -52,6 +52,12 @@ constexpr const char* kSums = "sums";
 constexpr const char* kRing = "ring";
 constexpr const char* kDirect = "direct";
 
+bool SumsDirectly(const Settings& settings, int ranks) {
+  if (!settings.Has(kSums)) return false;
+  const std::string way = settings.Text(kSums);
+  return way == kDirect || (way == kAuto && settings.Integer("chunks") == ranks);
+}
+
 // The sizes and works from which this family's scenarios are made.
 struct Layer : TensorWorks {
   Layer(const TensorWorks& works, const Settings& settings)
@@ -62,8 +68,7 @@ struct Layer : TensorWorks {
         block(tokens / ranks),
         slices(chunks / ranks),
         sums_everywhere(settings.Has("reduce") && settings.Text("reduce") == "all"),
-        sums_directly(settings.Has(kSums) && (settings.Text(kSums) == kDirect ||
-                                              (settings.Text(kSums) == kAuto && slices == 1))) {}
+        sums_directly(SumsDirectly(settings, ranks)) {}
   int ranks;
   long tokens;
   long chunks;
@@ -335,7 +340,7 @@ Remark ReportLayer(const Measurement& measurement, Counters& counters) {
   const long chunks = settings.Integer("chunks");
   counters["chunks"] = static_cast<double>(chunks);
   if (settings.Has(kSums) && settings.Text("reduce") == "scatter" && chunks > 1)
-    counters["direct"] = settings.Text(kSums) == kDirect ? 1 : 0;
+    counters["direct"] = SumsDirectly(settings, measurement.ranks()) ? 1 : 0;
   return ReportTraining(measurement, counters, static_cast<double>(settings.Integer("tokens")),
                         Identity::kReported);
 }
