@@ -12,15 +12,6 @@
 namespace overlapbench {
 namespace {
 
-// If any rank passes an error, throws it on all ranks as a UsageError.
-void RefuseTogether(Ranks& ranks, const std::string& error) {
-  try {
-    ranks.AgreeOnError(error, "starting");
-  } catch (const AgreedError& agreed) {
-    throw UsageError(agreed.what());
-  }
-}
-
 // Opens the libraries of workloads before anything is measured, since every run on GPUs needs them.
 // Returns why the cuda backend is unavailable; "" if it is available.
 std::string StartCuda() {
@@ -63,6 +54,19 @@ Context LibraryVersions(const Device& device) {
 }
 
 }  // namespace
+
+// An error that all ranks have is not cut, as texts that they exchange are.
+void RefuseTogether(Ranks& ranks, const std::string& error) {
+  const std::string what = "starting";
+  const bool is_same = ranks.IsSameOnAll(error, what);
+  if (is_same && error.empty()) return;
+  if (is_same) throw UsageError(error);
+  try {
+    ranks.AgreeOnError(error, what);
+  } catch (const AgreedError& agreed) {
+    throw UsageError(agreed.what());
+  }
+}
 
 std::string TooManyRanks(int local_rank, int local_size, int visible) {
   if (visible <= 1 || local_rank < visible) return "";

@@ -23,6 +23,9 @@ bool ChoosesCuda(const Options& options);
 // ranks would share a GPU without --share_gpu, or have different backends.
 std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options);
 
+// If any rank passes an error, throws it on all ranks as a UsageError.
+void RefuseTogether(Ranks& ranks, const std::string& error);
+
 // Why this rank has no GPU of its own if so many are visible to it; "" if it has. A launcher may
 // also make a single one visible to each rank.
 std::string TooManyRanks(int local_rank, int local_size, int visible);

@@ -6,7 +6,9 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/catalog.h"
@@ -86,6 +88,32 @@ void ShowPlan(const Options& options, const Registry& registry, const Plan& plan
   for (const Benchmark& one : selection.benchmarks) std::cout << one.name << "\n";
 }
 
+struct Planned {
+  Plan plan;
+  Selection selection;
+};
+
+Planned PlanRows(const Catalog& catalog, const Options& options) {
+  Plan plan = MakePlan(catalog, options.axes, options.pairs);
+  Selection selection = Select(plan, options.filter);
+  if (!options.list_axes) RequireSomething(plan, selection, options.filter);
+  if (!options.inject_delay.empty()) RequireInjectable(options.inject_delay, catalog.workloads);
+  return {std::move(plan), std::move(selection)};
+}
+
+// GPUs of different models, or parts of one, may not allow the same rows.
+Planned PlanTogether(Ranks& ranks, const Catalog& catalog, const Options& options) {
+  std::optional<Planned> planned;
+  std::string error;
+  try {
+    planned = PlanRows(catalog, options);
+  } catch (const UsageError& mistake) {
+    error = mistake.what();
+  }
+  RefuseTogether(ranks, error);
+  return std::move(*planned);
+}
+
 int Run(Watchdog& watchdog, Ranks& ranks, ProgramHooks& hooks, const CommandLine& line) {
   CompareFlags(ranks, line);
   const Options& options = line.options;
@@ -96,10 +124,7 @@ int Run(Watchdog& watchdog, Ranks& ranks, ProgramHooks& hooks, const CommandLine
   CounterTable table = AllCounters();
   AddWorkloads(table, registry);
   const Catalog catalog{registry, *device, machine};
-  const Plan plan = MakePlan(catalog, options.axes, options.pairs);
-  Selection selection = Select(plan, options.filter);
-  if (!options.list_axes) RequireSomething(plan, selection, options.filter);
-  if (!options.inject_delay.empty()) RequireInjectable(options.inject_delay, registry);
+  auto [plan, selection] = PlanTogether(ranks, catalog, options);
   if (ranks.is_root()) ShowPlan(options, registry, plan, selection);
   if (options.list_axes || options.list_tests || options.dry_run) return 0;
   std::vector<Benchmark> known;

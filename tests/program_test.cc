@@ -22,6 +22,7 @@
 #include "fixtures/build.h"
 #include "json.h"
 #include "ranks/ranks.h"
+#include "tests/forwarding_device.h"
 
 namespace overlapbench {
 namespace {
@@ -38,13 +39,28 @@ void SayingAbort(Ranks* ranks) {
 
 namespace {
 
+// Of GPUs of different models.
+class DeviceWithPriorities : public ForwardingDevice {
+ public:
+  DeviceWithPriorities(std::unique_ptr<Device> device, int priorities)
+      : ForwardingDevice(std::move(device)), info_(ForwardingDevice::info()) {
+    info_.priorities = priorities;
+  }
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+
+ private:
+  DeviceInfo info_;
+};
+
 // Says what it gets.
 class SayingHooks : public ProgramHooks {
  public:
   bool Take(const std::string& argument) override {
     throws_ = throws_ || argument == "--throw";
     terminates_ = terminates_ || argument == "--terminate";
-    return argument == "--mine" || argument == "--throw" || argument == "--terminate";
+    differs_ = differs_ || argument == "--differ";
+    return argument == "--mine" || argument == "--throw" || argument == "--terminate" ||
+           argument == "--differ";
   }
   void Begin(Progress& progress) override {
     std::cerr << "begins as rank " << progress.rank() << "\n";
@@ -57,12 +73,15 @@ class SayingHooks : public ProgramHooks {
     if (throws_) throw std::runtime_error("no such thing");
     if (terminates_) kill(getpid(), SIGTERM);
     while (terminates_) pause();
-    return device;
+    if (!differs_) return device;
+    return std::make_unique<DeviceWithPriorities>(std::move(device),
+                                                  ByLauncher().rank == 0 ? 2 : 1);
   }
 
  private:
   bool throws_ = false;
   bool terminates_ = false;
+  bool differs_ = false;
 };
 
 struct EndedProgram {
@@ -387,9 +406,24 @@ TEST(ProgramOnTwoRanks, RefuseTogether) {
   EXPECT_EQ(program.out, "");
   EXPECT_TRUE(program.err.starts_with("--inject_delay")) << program.err;
   EXPECT_EQ(std::ranges::count(program.err, '\n'), 1) << program.err;
+  const std::string long_name(600, 'x');
+  program = EndedRanks({"--axis=" + long_name + "=1"}, {"--axis=" + long_name + "=1"});
+  EXPECT_TRUE(program.err.starts_with("there is no axis '" + long_name + "'")) << program.err;
   program = EndedRanks({"--benchmark_filter=^Nothing"}, {"--benchmark_filter=^Nothing"});
   EXPECT_EQ(program.status, 2);
   EXPECT_EQ(std::ranges::count(program.err, '\n'), 1) << program.err;
+}
+
+// Rank 0 alone shows errors of usage.
+TEST(ProgramOnTwoRanks, HearWhatOneRefuses) {
+  const std::vector<std::string> flags = {"--differ", "--dry_run", "--benchmark_filter=Priority/"};
+  const EndedProgram program = EndedRanks(flags, flags);
+  EXPECT_EQ(program.status, 2);
+  EXPECT_TRUE(
+      program.err.starts_with("rank 1: no benchmark matches --benchmark_filter=Priority/; "
+                              "not available: Priority/"))
+      << program.err;
+  EXPECT_EQ(program.out, "");
 }
 
 // The other rank waits for it.
