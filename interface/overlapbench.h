@@ -135,7 +135,7 @@ int32_t overlapbench_configure(overlapbench_suite* suite, int64_t count, const c
  * one line and status 1. */
 int32_t overlapbench_interrupt_with(overlapbench_suite* suite, int32_t signal);
 int32_t overlapbench_where(overlapbench_suite* suite, overlapbench_place* place);
-/* Copies rank 0's bytes to every rank. */
+/* Copies rank 0's bytes to every rank, at most 2147483647. */
 int32_t overlapbench_broadcast(overlapbench_suite* suite, void* data, int64_t bytes);
 int32_t overlapbench_measure(overlapbench_suite* suite, const overlapbench_row* row);
 /* One of the suite's own rows, by the name that ./bench lists, such as "Comm/AllReduce/bytes:64M".

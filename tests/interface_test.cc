@@ -163,6 +163,15 @@ TEST_F(InterfaceTest, BroadcastsTheRootsBytes) {
   EXPECT_EQ(bytes[0], 1);
   EXPECT_EQ(bytes[1], 1);
   EXPECT_EQ(bytes[2], TestRanks().rank() + 1);
+  const auto refuses = [](void* data, int64_t size) {
+    return overlapbench_broadcast(suite, data, size) == OVERLAPBENCH_MEASURING_REFUSED &&
+           std::string(overlapbench_measuring_error()) ==
+               "a broadcast takes 0 to 2147483647 bytes of memory";
+  };
+  EXPECT_TRUE(refuses(bytes.data(), -1));
+  EXPECT_TRUE(refuses(bytes.data(), int64_t{1} << 32)) << "MPI would take 0";
+  EXPECT_TRUE(refuses(nullptr, 1));
+  EXPECT_EQ(overlapbench_broadcast(suite, nullptr, 0), 0);
 }
 
 TEST_F(InterfaceTest, OnlyFlagsOfRowsCanChange) {
