@@ -8,20 +8,15 @@
 #include <cmath>
 #include <memory>
 #include <ranges>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "block_steps.h"
 #include "kernels/attention_gradients.h"
-#include "kernels/linear.h"
-#include "test_ranks.h"
-#include "workload/tensor_step.h"
 
 namespace overlapbench {
 namespace {
-
-constexpr std::uint32_t kSeed = 9000;
 
 bool IsWeight(GradientStep step) {
   return step == GradientStep::kNarrowWeight || step == GradientStep::kWidenWeight;
@@ -52,49 +47,19 @@ TEST(AttentionGradients, NeedABlocksSharedMemory) {
   }
 }
 
-class BlockGradientsTest : public RanksOnEachBackend {
+class BlockGradientsTest : public BlockStepsTest {
  protected:
-  static constexpr long kTokens = 2 * kAttentionTokens;
-  static constexpr long kHidden = 64;
-  static constexpr long kHeads = 2;
-
-  Machine machine() { return {device(), TestRanks(), kPatience}; }
-  SharedTensor OfTokens() {
-    return MakeTensor(device(),
-                      {.element = LayerElement(device()), .rows = kTokens, .columns = kHidden});
-  }
-  // Two sequences, of two heads of attention or as many columns.
   BlockGradients Make(bool attends) {
-    const HalfShape shape{.attends = attends,
-                          .tokens = kTokens,
-                          .sequences = 2,
-                          .hidden = kHidden,
-                          .inner = kHeads * kAttentionDim};
-    const BlockHalf half =
-        MakeBlockHalf(device(), shape, OfTokens(), OfTokens(), OfTokens(), kSeed);
-    return MakeBlockGradients(device(), half, OfTokens(), OfTokens(), OfTokens(), 2 * kSeed);
+    return MakeBlockGradients(device(), MakeHalf(attends, 2), OfTokens(), OfTokens(), OfTokens(),
+                              2 * kSeed);
   }
   std::unique_ptr<Workload> Prepare(const BlockGradients& gradients, GradientStep step) {
-    auto workload = MakeGradientStep(machine(), gradients, step);
-    workload->Connect();
-    workload->Reset(*stream_);
-    stream_->Synchronize(kPatience, "filling");
-    return workload;
-  }
-  void Fill(const SharedTensor& tensor) {
-    tensor->Fill(*stream_, TestRanks().rank(), kSeed + 1);
-    stream_->Synchronize(kPatience, "filling");
+    return Prepared(MakeGradientStep(machine(), gradients, step));
   }
   void Copy(const SharedTensor& from, const SharedTensor& to) {
-    stream_->Copy(to->Row(0), from->Row(0), from->shape().bytes());
-    stream_->Synchronize(kPatience, "copying");
+    stream().Copy(to->Row(0), from->Row(0), from->shape().bytes());
+    Finish();
   }
-  void SetUp() override {
-    RanksOnEachBackend::SetUp();
-    if (!IsSkipped()) stream_ = device().CreateStream();
-  }
-
-  std::unique_ptr<Stream> stream_;
 };
 INSTANTIATE_ON_EACH_BACKEND(BlockGradientsTest);
 
@@ -102,16 +67,8 @@ TEST_P(BlockGradientsTest, EveryStepIsCorrectWholeAndInParts) {
   for (const bool attends : {true, false}) {
     const BlockGradients gradients = Make(attends);
     for (const GradientStep step : StepsOf(gradients.half)) {
-      const auto workload = Prepare(gradients, step);
-      EXPECT_NE(workload->Verify(*stream_).fault, "") << "nothing was written";
-      workload->Enqueue(*stream_);
-      EXPECT_EQ(workload->Verify(*stream_).fault, "") << ToString(step) << attends;
-      if (IsWeight(step)) continue;
-      const auto whole = workload->Fingerprint();
-      workload->Reset(*stream_);
-      for (long part = 0; part < 2; ++part) workload->EnqueuePart(*stream_, {part, 2});
-      EXPECT_EQ(workload->Verify(*stream_).fault, "") << ToString(step) << attends;
-      EXPECT_EQ(workload->Fingerprint(), whole) << ToString(step) << attends;
+      SCOPED_TRACE(std::string(ToString(step)) + (attends ? " of attention" : ""));
+      ExpectCorrectWholeAndInParts(*Prepare(gradients, step), !IsWeight(step));
     }
   }
 }
@@ -120,10 +77,8 @@ TEST_P(BlockGradientsTest, EveryStepRejectsAResultOfOtherInputs) {
   for (const bool attends : {true, false}) {
     const BlockGradients gradients = Make(attends);
     for (const GradientStep step : StepsOf(gradients.half)) {
-      const auto workload = Prepare(gradients, step);
-      workload->Enqueue(*stream_);
-      Fill(ResultOf(gradients, step));
-      EXPECT_NE(workload->Verify(*stream_).fault, "") << ToString(step) << attends;
+      SCOPED_TRACE(std::string(ToString(step)) + (attends ? " of attention" : ""));
+      ExpectRejects(*Prepare(gradients, step), ResultOf(gradients, step));
     }
   }
 }
@@ -131,30 +86,23 @@ TEST_P(BlockGradientsTest, EveryStepRejectsAResultOfOtherInputs) {
 TEST_P(BlockGradientsTest, InputsOfItsStepsDiffer) {
   const BlockGradients gradients = Make(true);
   using enum GradientStep;
-  const std::vector<std::pair<GradientStep, SharedTensor>> inputs = {
-      {kDropout, gradients.half.mask},
-      {kDropout, gradients.dy},
-      {kNarrowInput, gradients.d_sum},
-      {kLogSums, gradients.half.widened},
-      {kActivate, gradients.log_sums},
-      {kActivate, gradients.products},
-      {kWidenInput, gradients.d_widened},
-      {kNarrowWeight, gradients.half.activated},
-      {kWidenWeight, gradients.half.normed},
-      {kNorm, gradients.half.x},
-      {kNorm, gradients.d_normed}};
-  std::set<std::vector<float>> found;
-  for (const auto& [step, input] : inputs) {
-    Prepare(gradients, step);
-    const std::vector<float> row = HeldRows(*stream_, kPatience).Row(input, 0);
-    found.emplace(row.begin(), row.begin() + 2);
-  }
-  EXPECT_EQ(found.size(), inputs.size());
+  ExpectDifferent<GradientStep>({{kDropout, gradients.half.mask},
+                                 {kDropout, gradients.dy},
+                                 {kNarrowInput, gradients.d_sum},
+                                 {kLogSums, gradients.half.widened},
+                                 {kActivate, gradients.log_sums},
+                                 {kActivate, gradients.products},
+                                 {kWidenInput, gradients.d_widened},
+                                 {kNarrowWeight, gradients.half.activated},
+                                 {kWidenWeight, gradients.half.normed},
+                                 {kNorm, gradients.half.x},
+                                 {kNorm, gradients.d_normed}},
+                                [&](GradientStep step) { Prepare(gradients, step); });
 }
 
 TEST_P(BlockGradientsTest, WeightsAreSumsOverAllTokens) {
   const auto workload = Prepare(Make(false), GradientStep::kWidenWeight);
-  EXPECT_THROW(workload->EnqueuePart(*stream_, {0, 2}), Error);
+  EXPECT_THROW(workload->EnqueuePart(stream(), {0, 2}), Error);
 }
 
 // A half with its sum over one rank, and the product of its result with dy in place of a loss.
@@ -169,24 +117,24 @@ class DifferenceTest : public BlockGradientsTest {
       backward_.push_back(MakeGradientStep(machine(), gradients_, step));
     for (auto* works : {&backward_, &forward_}) {
       for (const auto& work : *works) work->Connect();
-      for (const auto& work : *works | std::views::reverse) work->Reset(*stream_);
+      for (const auto& work : *works | std::views::reverse) work->Reset(stream());
     }
   }
   void Forward() {
     const BlockHalf& half = gradients_.half;
     for (const auto& work : forward_) {
       if (work == forward_.back()) Copy(half.partial, half.sum);
-      work->Enqueue(*stream_);
+      work->Enqueue(stream());
     }
   }
   void Backward() {
     for (const auto& work : backward_) {
       if (work == backward_.back()) Copy(gradients_.d_partial, gradients_.d_normed);
-      work->Enqueue(*stream_);
+      work->Enqueue(stream());
     }
   }
   double Product(const SharedTensor& left, const SharedTensor& right) {
-    HeldRows held(*stream_, kPatience);
+    HeldRows held(stream(), kPatience);
     double sum = 0;
     for (long row = 0; row < left->shape().rows; ++row)
       for (long i = 0; i < left->shape().columns; ++i)
@@ -197,18 +145,18 @@ class DifferenceTest : public BlockGradientsTest {
   double LossAt(const SharedTensor& tensor, const SharedTensor& direction, float length) {
     const auto count = static_cast<std::size_t>(tensor->count());
     std::vector<float> values(count);
-    stream_->Copy(values.data(), tensor->Row(0), count * sizeof(float));
-    stream_->Synchronize(kPatience, "reading");
+    stream().Copy(values.data(), tensor->Row(0), count * sizeof(float));
+    stream().Synchronize(kPatience, "reading");
     std::vector<float> moved = values;
-    HeldRows held(*stream_, kPatience);
+    HeldRows held(stream(), kPatience);
     const long columns = tensor->shape().columns;
     for (std::size_t i = 0; i < count; ++i)
       moved[i] += length * held.Row(direction, static_cast<long>(i) / columns)[i % columns];
-    stream_->Copy(tensor->Row(0), moved.data(), count * sizeof(float));
+    stream().Copy(tensor->Row(0), moved.data(), count * sizeof(float));
     Forward();
     const double loss = Product(gradients_.half.y, gradients_.dy);
-    stream_->Copy(tensor->Row(0), values.data(), count * sizeof(float));
-    stream_->Synchronize(kPatience, "writing");
+    stream().Copy(tensor->Row(0), values.data(), count * sizeof(float));
+    stream().Synchronize(kPatience, "writing");
     return loss;
   }
 

@@ -38,8 +38,7 @@ class CacheFlushTest : public RanksOnEachBackend {
   void SetUp() override {
     RanksOnEachBackend::SetUp();
     if (IsSkipped()) return;
-    device_ = std::make_unique<FirstStreamDevice>(
-        GetParam() == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal()));
+    device_ = std::make_unique<FirstStreamDevice>(OpenDevice());
   }
   [[nodiscard]] Machine machine() { return {*device_, TestRanks()}; }
 

@@ -178,12 +178,10 @@ class DataTest : public OnEachBackend {
   void SetUp() override {
     OnEachBackend::SetUp();
     if (IsSkipped()) return;
-    stream_ = device().CreateStream();
     buffer_ = device().Allocate(kCount * sizeof(double), MemoryKind::kDevice);
   }
 
   void* data() { return buffer_.data(); }
-  Stream& stream() { return *stream_; }
   void Overwrite(long index, Element element, float value) {
     std::array<std::byte, 8> bytes{};
     Store(bytes.data(), 0, element, value);
@@ -211,7 +209,6 @@ class DataTest : public OnEachBackend {
     stream().Synchronize(kPatience, "overwriting one element");
   }
 
-  std::unique_ptr<Stream> stream_;
   Buffer buffer_;
 };
 INSTANTIATE_ON_EACH_BACKEND(DataTest);

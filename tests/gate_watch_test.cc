@@ -15,15 +15,7 @@ constexpr auto kShort = 150ms;
 
 class GateWatchTest : public OnEachBackend {
  protected:
-  void SetUp() override {
-    OnEachBackend::SetUp();
-    if (!IsSkipped()) stream_ = device().CreateStream();
-  }
-  void ExpectFree() { EXPECT_NO_THROW(stream_->Synchronize(kPatience, "a free stream")); }
-  Stream& stream() { return *stream_; }
-
- private:
-  std::unique_ptr<Stream> stream_;
+  void ExpectFree() { EXPECT_NO_THROW(stream().Synchronize(kPatience, "a free stream")); }
 };
 INSTANTIATE_ON_EACH_BACKEND(GateWatchTest);
 

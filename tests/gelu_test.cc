@@ -86,13 +86,6 @@ TEST(GeluPassesTest, CountsEveryArrayOfAStepOnce) {
 
 class GeluTest : public OnEachBackend {
  protected:
-  void SetUp() override {
-    OnEachBackend::SetUp();
-    if (!IsSkipped()) stream_ = device().CreateStream();
-  }
-
-  Stream& stream() { return *stream_; }
-
   // A tensor on the device with poisoned guards around it. `stored` is its initial content.
   struct Tensor {
     std::vector<std::byte> stored;
@@ -110,7 +103,7 @@ class GeluTest : public OnEachBackend {
     Tensor tensor{std::move(stored), {}, nullptr};
     tensor.buffer = device().Allocate(tensor.stored.size(), MemoryKind::kDevice);
     tensor.start = static_cast<std::byte*>(tensor.buffer.data()) + (kGuard + offset) * size;
-    stream_->Copy(tensor.buffer.data(), tensor.stored.data(), tensor.stored.size());
+    stream().Copy(tensor.buffer.data(), tensor.stored.data(), tensor.stored.size());
     return tensor;
   }
 
@@ -131,11 +124,11 @@ class GeluTest : public OnEachBackend {
     const Tensor output = MakeTensor(poison, problem.element, offsets.output);
     problem.tensors = {input.start, grads.start, output.start, scratch.start,
                        static_cast<long>(x.size())};
-    LaunchGelu(*stream_, problem);
-    Verdict verdict = VerifyGelu(device(), *stream_, problem, kPatience);
+    LaunchGelu(stream(), problem);
+    Verdict verdict = VerifyGelu(device(), stream(), problem, kPatience);
     std::vector<std::byte> stored(output.buffer.bytes());
-    stream_->Copy(stored.data(), output.buffer.data(), stored.size());
-    stream_->Synchronize(kPatience, "reading the output");
+    stream().Copy(stored.data(), output.buffer.data(), stored.size());
+    stream().Synchronize(kPatience, "reading the output");
     output_.clear();
     const long elements = std::ssize(stored) / static_cast<long>(SizeOf(problem.element));
     for (long i = 0; i < elements; ++i) {
@@ -196,7 +189,6 @@ class GeluTest : public OnEachBackend {
   std::vector<double> output_;
 
  private:
-  std::unique_ptr<Stream> stream_;
 };
 INSTANTIATE_ON_EACH_BACKEND(GeluTest);
 

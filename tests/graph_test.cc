@@ -19,7 +19,6 @@ class GraphTest : public DeviceTest {
   void SetUp() override {
     DeviceTest::SetUp();
     if (IsSkipped()) return;
-    stream_ = device().CreateStream();
     on_device_ = device().Allocate(kCount * sizeof(float), MemoryKind::kDevice);
     input_ = device().Allocate(kCount * sizeof(float), MemoryKind::kPinned);
     output_ = device().Allocate(kCount * sizeof(float), MemoryKind::kPinned);
@@ -38,8 +37,8 @@ class GraphTest : public DeviceTest {
     return device().Record([this](Stream& stream) { EnqueueWork(stream); });
   }
   void Launch(Graph& graph) {
-    graph.Launch(*stream_);
-    Finish(*stream_);
+    graph.Launch(stream());
+    Finish(stream());
   }
   static void SetAll(const Buffer& buffer, float value) {
     std::fill_n(static_cast<float*>(buffer.data()), kCount, value);
@@ -49,7 +48,6 @@ class GraphTest : public DeviceTest {
     EXPECT_EQ(std::vector<float>(values, values + kCount), std::vector<float>(kCount, value));
   }
 
-  std::unique_ptr<Stream> stream_;
   Buffer on_device_;
   Buffer input_;
   Buffer output_;
@@ -77,12 +75,12 @@ TEST_P(GraphTest, EveryLaunchRepeatsTheRecordedWork) {
 TEST_P(GraphTest, LaunchesRunInStreamOrder) {
   const auto graph = RecordWork();
   const auto gate = device().CreateGate();
-  gate->Arm(*stream_);
-  graph->Launch(*stream_);
+  gate->Arm(stream());
+  graph->Launch(stream());
   std::this_thread::sleep_for(kAWhile);
   ExpectOutput(0);
   gate->Release();
-  Finish(*stream_);
+  Finish(stream());
   ExpectOutput(kFirst + 2);
 }
 
@@ -115,8 +113,8 @@ TEST_P(GraphTest, AFailedRecordingLeavesNothingBehind) {
   for (const auto& failure : failures) {
     EXPECT_THROW(device().Record(failure), Error);
     SetAll(output_, 0);
-    EnqueueWork(*stream_);
-    Finish(*stream_);
+    EnqueueWork(stream());
+    Finish(stream());
     ExpectOutput(kFirst + 2);
     Launch(*RecordWork());
   }

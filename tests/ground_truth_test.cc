@@ -53,13 +53,11 @@ class GroundTruthTest : public RanksOnEachBackend {
 
   void SetUp() override {
     RanksOnEachBackend::SetUp();
-    if (IsSkipped()) return;
-    machine_ = std::make_unique<Machine>(Machine{device(), TestRanks()});
-    FillRegistry(registry_, *machine_);
+    if (!IsSkipped()) FillRegistry(registry_, machine());
   }
 
   void Open(Benchmark benchmark) {
-    session_ = std::make_unique<Session>(*machine_, std::move(benchmark));
+    session_ = std::make_unique<Session>(machine(), std::move(benchmark));
     session_->SetUp(true);
     session_->WarmUp();
   }
@@ -76,7 +74,7 @@ class GroundTruthTest : public RanksOnEachBackend {
 
   // The first row of this scenario, at these values.
   void OpenRow(const std::string& scenario, const Values& values) {
-    const Catalog catalog{registry_, device(), *machine_};
+    const Catalog catalog{registry_, device(), machine()};
     Plan plan({});
     for (const Family& family : AllFamilies()) {
       for (Scenario& one : family.scenarios(catalog)) {
@@ -176,7 +174,7 @@ class GroundTruthTest : public RanksOnEachBackend {
     if (!on_host()) return 0;
     double waited_ms = 0;
     for (const auto& [id, thread] : ReadThreadTimes()) waited_ms += thread.waited_s * 1000;
-    const auto all = machine_->ranks.GatherNumbers({&waited_ms, 1}, "adding up waits");
+    const auto all = machine().ranks.GatherNumbers({&waited_ms, 1}, "adding up waits");
     return std::accumulate(all.begin(), all.end(), 0.0);
   }
 
@@ -198,10 +196,8 @@ class GroundTruthTest : public RanksOnEachBackend {
   [[nodiscard]] std::string Missing(const std::string& workload) const {
     return registry_.Find(workload).missing;
   }
-  Machine& machine() { return *machine_; }
 
  private:
-  std::unique_ptr<Machine> machine_;
   Registry registry_;
   std::unique_ptr<Session> session_;
 };

@@ -28,31 +28,25 @@ constexpr std::array<MatrixSize, 3> kSizes = {{{16, 16}, {48, 80}, {300, 512}}};
 
 class MlpLayersTest : public OnEachBackend {
  protected:
-  void SetUp() override {
-    OnEachBackend::SetUp();
-    if (!IsSkipped()) stream_ = device().CreateStream();
-  }
-
   Buffer Fractions(long count, Element element, std::uint32_t seed) {
     Buffer buffer = device().Allocate(count * SizeOf(element), MemoryKind::kDevice);
-    FillFractions(*stream_, buffer.data(), count, element, seed);
+    FillFractions(stream(), buffer.data(), count, element, seed);
     return buffer;
   }
   Buffer Poisoned(long count, Element element) {
     Buffer buffer = device().Allocate(count * SizeOf(element), MemoryKind::kDevice);
-    Poison(*stream_, buffer.data(), buffer.bytes());
+    Poison(stream(), buffer.data(), buffer.bytes());
     return buffer;
   }
   std::vector<double> Read(const Buffer& buffer, Element element) {
     std::vector<std::byte> bytes(buffer.bytes());
-    stream_->Copy(bytes.data(), buffer.data(), bytes.size());
-    stream_->Synchronize(kPatience, "the test");
+    stream().Copy(bytes.data(), buffer.data(), bytes.size());
+    Finish();
     std::vector<double> values(bytes.size() / SizeOf(element));
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = Load(bytes.data(), static_cast<long>(i), element);
     return values;
   }
-  Stream& stream() { return *stream_; }
 
   // Calls check(size, format) for all of them.
   template <class Check>
@@ -66,9 +60,6 @@ class MlpLayersTest : public OnEachBackend {
       }
     }
   }
-
- private:
-  std::unique_ptr<Stream> stream_;
 };
 INSTANTIATE_ON_EACH_BACKEND(MlpLayersTest);
 

@@ -52,14 +52,12 @@ class PipelineTest : public RanksOnEachBackend {
 
   void SetUp() override {
     RanksOnEachBackend::SetUp();
-    if (IsSkipped()) return;
-    machine_ = std::make_unique<Machine>(Machine{device(), TestRanks()});
-    FillRegistry(registry_, *machine_);
+    if (!IsSkipped()) FillRegistry(registry_, machine());
   }
 
   // The rows whose names begin so, at these values.
   std::vector<Benchmark> Rows(const std::string& begin, const std::vector<AxisOverride>& values) {
-    plan_ = std::make_unique<Plan>(MakePlan({registry_, device(), *machine_}, values));
+    plan_ = std::make_unique<Plan>(MakePlan({registry_, device(), machine()}, values));
     std::vector<Benchmark> rows;
     for (const Benchmark& row : plan_->benchmarks())
       if (row.name.starts_with(begin)) rows.push_back(row);
@@ -72,14 +70,12 @@ class PipelineTest : public RanksOnEachBackend {
     return {TestRanks().size(), integer("virtual"), integer("microbatches")};
   }
   std::unique_ptr<Session> Open(const Benchmark& row) {
-    auto session = std::make_unique<Session>(*machine_, row);
+    auto session = std::make_unique<Session>(machine(), row);
     session->SetUp(true);
     return session;
   }
-  [[nodiscard]] Machine& machine() { return *machine_; }
 
  private:
-  std::unique_ptr<Machine> machine_;
   Registry registry_;
   std::unique_ptr<Plan> plan_;
 };
@@ -113,23 +109,18 @@ class StagesTest : public PipelineTest {
     transfer->Connect();
     return transfer;
   }
-  std::string FaultOf(Workload& work) {
-    const auto stream = device().CreateStream();
-    return work.Verify(*stream).fault;
-  }
+  std::string FaultOf(Workload& work) { return work.Verify(stream()).fault; }
   // Enqueues these parts between a reset and the ranks' meeting.
   void Run(Workload& work, const std::vector<Part>& parts) {
-    const auto stream = device().CreateStream();
-    work.Reset(*stream);
-    for (const Part& part : parts) work.EnqueuePart(*stream, part);
-    stream->Synchronize(kPatience, "the test");
+    work.Reset(stream());
+    for (const Part& part : parts) work.EnqueuePart(stream(), part);
+    Finish();
     TestRanks().Barrier("the test");
   }
   void RunWhole(Workload& work) {
-    const auto stream = device().CreateStream();
-    work.Reset(*stream);
-    work.Enqueue(*stream);
-    stream->Synchronize(kPatience, "the test");
+    work.Reset(stream());
+    work.Enqueue(stream());
+    Finish();
   }
 };
 INSTANTIATE_ON_EACH_BACKEND(StagesTest);
@@ -229,7 +220,6 @@ TEST_P(StagesTest, TransfersHaveAChannelAndProveTheirFirstCall) {
   const PipelineShape shape{.ranks = TestRanks().size(), .chunks = 3, .microbatches = 2};
   const auto transports = std::make_shared<NotingTransports>(machine());
   const auto stages = std::make_shared<PipelineStages>(machine(), shape, kElements);
-  const auto stream = device().CreateStream();
   for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
     for (const LinkSet set : {LinkSet::kEven, LinkSet::kOdd, LinkSet::kLast}) {
       const auto transfer = PipelineStages::MakeTransfer(stages, pass, set, transports, Settings());
@@ -251,7 +241,7 @@ TEST_P(StagesTest, TransfersHaveAChannelAndProveTheirFirstCall) {
       EXPECT_EQ(call.operation, sends ? Operation::kSend : Operation::kReceive);
       EXPECT_EQ(call.peer, shape.RankOf(sends ? own->next : own->stage));
       EXPECT_EQ(call.send != nullptr, sends);
-      transfer->EnqueuePart(*stream, shape.PartOf(own->stage, 0));
+      transfer->EnqueuePart(stream(), shape.PartOf(own->stage, 0));
       const CollectiveCall& first = transports->communicator->calls.back();
       EXPECT_EQ(sends ? call.send : call.receive, sends ? first.send : first.receive);
     }

@@ -24,13 +24,11 @@ INSTANTIATE_ON_EACH_BACKEND(PreparedRunTest);
 // ---- Order
 
 TEST_P(PreparedRunTest, ALaneOpensAtItsFirstStepAndClosesAfterItsLast) {
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   schedule().Add(a, Fake("1"));
   schedule().Add(b, Fake("2"));
   schedule().Add(a, Fake("3"));
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_EQ(log_, (Log{"C times",                          // start
                        "A waits for C", "1",               //
                        "B waits for C", "2", "B records",  //
@@ -40,16 +38,14 @@ TEST_P(PreparedRunTest, ALaneOpensAtItsFirstStepAndClosesAfterItsLast) {
 
 // A run that reads no lane times must not include their cost in its total.
 TEST_P(PreparedRunTest, OnlyTimedLanesRecordTheirBeginAndEnd) {
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t first = schedule().Add(a, Fake("1"));
   schedule().Add(b, Fake("2"), {.after = {first}});
   AddLane("idle");
   EXPECT_EQ(Events(), (LoggingDevice::Events{.timed = 0, .untimed = 3}));
   run_.timed = Timed::kLanes;
   EXPECT_EQ(Events(), (LoggingDevice::Events{.timed = 6, .untimed = 0}));
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_EQ(log_, (Log{"D times",                                                    //
                        "C waits for D", "C times", "C times",                        //
                        "A waits for D", "A times", "1", "A times",                   //
@@ -61,8 +57,7 @@ TEST_P(PreparedRunTest, ALaneWithoutStepsIsOpenedAndJoined) {
   const std::size_t a = AddLane("a");
   AddLane("idle");
   schedule().Add(a, Fake("1"));
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_EQ(log_, (Log{"C times",                          //
                        "B waits for C", "B records",       //
                        "A waits for C", "1", "A records",  //
@@ -70,15 +65,13 @@ TEST_P(PreparedRunTest, ALaneWithoutStepsIsOpenedAndJoined) {
 }
 
 TEST_P(PreparedRunTest, AStepWaitsForEachStepOnAnotherLane) {
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t c = AddLane("c");
   const std::size_t first = schedule().Add(a, Fake("1"));
   const std::size_t second = schedule().Add(b, Fake("2"), {.after = {first}});
   const std::size_t third = schedule().Add(a, Fake("3"), {.after = {first}});
   schedule().Add(c, Fake("4"), {.after = {second, third}});
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_EQ(log_, (Log{"D times",  //
                        "A waits for D", "1",
                        "A records",  // awaited
@@ -93,12 +86,10 @@ TEST_P(PreparedRunTest, AStepWaitsForEachStepOnAnotherLane) {
 
 // The order of the lanes says nothing of the order of the steps.
 TEST_P(PreparedRunTest, AStepWaitsForOneOnALaterLane) {
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t first = schedule().Add(b, Fake("1"));
   schedule().Add(a, Fake("2"), {.after = {first}});
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_EQ(log_, (Log{"C times",                                           //
                        "B waits for C", "1", "B records",                   //
                        "A waits for C", "A waits for B", "2", "A records",  //
@@ -106,8 +97,7 @@ TEST_P(PreparedRunTest, AStepWaitsForOneOnALaterLane) {
 }
 
 TEST_P(PreparedRunTest, AWaitOnItsOwnLaneCostsNoEvent) {
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t first = schedule().Add(a, Fake("1"));
   schedule().Add(a, Fake("2"), {.after = {first}});
   schedule().Add(b, Fake("3"));
@@ -128,8 +118,7 @@ TEST_P(PreparedRunTest, ALaneOfAnotherRankUsesNoResourcesHere) {
   const std::size_t receive = schedule().Add(own, FakeComm("2"), {.after = {there}});
   schedule().Add(other, FakeComm("3"), {.after = {receive}});
   EXPECT_EQ(Events(), (LoggingDevice::Events{.timed = 3, .untimed = 0}));
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_EQ(log_, (Log{"B times",                                              //
                        "A waits for B", "A times", "A times", "2", "A times",  //
                        "B waits for A"}));
@@ -142,8 +131,7 @@ TEST_P(PreparedRunTest, ALaneOfAnotherRankUsesNoResourcesHere) {
 
 // The lane's events tell of the first step's begin and the last step's end.
 TEST_P(PreparedRunTest, TimingEachStepReusesTheLanesEvents) {
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   run_.timed = Timed::kSteps;
   const std::size_t first = schedule().Add(a, Fake("1"));
   EXPECT_EQ(Events().timed, 4);
@@ -155,12 +143,10 @@ TEST_P(PreparedRunTest, TimingEachStepReusesTheLanesEvents) {
 }
 
 TEST_P(PreparedRunTest, ABatchOpensAndClosesItsLanesOnce) {
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t first = schedule().Add(a, Fake("1"));
   schedule().Add(b, Fake("2"), {.after = {first}});
-  Prepare();
-  Run(2);
+  PrepareAndRun(2);
   EXPECT_EQ(log_, (Log{"C times",                              //
                        "A waits for C", "1", "A records",      //
                        "B waits for C", "B waits for A", "2",  //
@@ -189,13 +175,11 @@ TEST_P(PreparedRunTest, FollowersAreHeldBehindTheStartAndTheLeaderIsNot) {
 
 TEST_P(PreparedRunTest, WithoutALeaderNoLaneIsHeld) {
   for (const char* lane : {"a", "b"}) schedule().Add(AddLane(lane), Fake(lane));
-  Prepare();
-  Run(1, [&](Stream& /*stream*/) { FAIL() << "held"; });
+  PrepareAndRun(1, [&](Stream& /*stream*/) { FAIL() << "held"; });
 }
 
 TEST_P(PreparedRunTest, TheFirstRunHasNeitherStartNorJoinNorHold) {
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t first = schedule().Add(a, Fake("1"));
   schedule().Add(b, Fake("2"), {.after = {first}});
   schedule().leader = 1;
@@ -235,8 +219,7 @@ TEST_P(PreparedRunTest, AStepEnqueuesItsPart) {
   };
   const std::size_t lane = AddLane("a");
   for (const long index : {2, 0, 1}) schedule().Add(lane, work, {.part = {index, 3}});
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_EQ(parts, (std::vector<long>{2, 0, 1}));
 }
 
@@ -301,8 +284,7 @@ TEST_P(PreparedRunTest, AGraphOfSeveralLanesGivesWhatItsStepsGiveOneByOne) {
     return
         [this, from, to](Stream& stream) { EnqueueSteps(*device_, stream, to, from, kCount, 1); };
   };
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t in = schedule().Add(a, Fake("in", copy(part(0), input.data())));
   const std::size_t there =
       schedule().Add(b, Fake("there", step(part(0), part(1))), {.after = {in}});
@@ -338,8 +320,7 @@ TEST_P(PreparedRunTest, DelaysInAGraphOfSeveralLanesTakeAsLongAsTheirBound) {
   constexpr double kBound_ms = 3 + 5 + 4;
   constexpr double kLaunch_ms = 0.02;
   run_.as_graph = true;
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t first = schedule().Add(a, Delay("3", 3ms));
   const std::size_t longest = schedule().Add(b, Delay("5", 5ms), {.after = {first}});
   schedule().Add(a, Delay("2", 2ms));

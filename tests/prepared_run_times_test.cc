@@ -23,8 +23,7 @@ INSTANTIATE_ON_EACH_BACKEND(PreparedRunTest);
 TEST_P(PreparedRunTest, LanesRunSideBySide) {
   run_.timed = Timed::kLanes;
   for (const char* lane : {"a", "b", "c"}) schedule().Add(AddLane(lane), Delay(lane));
-  Prepare();
-  Run();
+  PrepareAndRun();
   for (const std::size_t lane : {0, 1, 2}) {
     EXPECT_GE(LaneTimes(lane).own_ms(), kDelay_ms);
     EXPECT_LT(LaneTimes(lane).end_ms, kTooLong_ms);
@@ -33,15 +32,13 @@ TEST_P(PreparedRunTest, LanesRunSideBySide) {
 
 TEST_P(PreparedRunTest, AStepStartsWhenAllItsPrerequisitesHaveEnded) {
   run_.timed = Timed::kSteps;
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t c = AddLane("c");
   const std::size_t first = schedule().Add(a, Delay("1"));
   const std::size_t second = schedule().Add(b, Delay("2"), {.after = {first}});
   const std::size_t third = schedule().Add(c, Delay("3", 1ms));
   const std::size_t fourth = schedule().Add(c, Delay("4", 1ms), {.after = {third, second}});
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_GE(StepTimes(second).begin_ms, StepTimes(first).end_ms);
   EXPECT_GE(StepTimes(fourth).begin_ms, StepTimes(second).end_ms);
   EXPECT_LT(StepTimes(third).end_ms, StepTimes(first).end_ms);
@@ -50,13 +47,11 @@ TEST_P(PreparedRunTest, AStepStartsWhenAllItsPrerequisitesHaveEnded) {
 
 TEST_P(PreparedRunTest, EachStepIsTimedSeparately) {
   run_.timed = Timed::kSteps;
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t first = schedule().Add(a, Delay("1", 5ms));
   const std::size_t second = schedule().Add(a, Delay("2"));
   const std::size_t third = schedule().Add(b, Delay("3", 5ms), {.after = {second}});
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_GE(StepTimes(first).own_ms(), 5);
   EXPECT_LT(StepTimes(first).own_ms(), kDelay_ms);
   EXPECT_GE(StepTimes(second).own_ms(), kDelay_ms);
@@ -74,8 +69,7 @@ TEST_P(PreparedRunTest, TimesAreDividedByTheBatchSize) {
   const std::size_t lane = AddLane("a");
   const std::size_t first = schedule().Add(lane, Delay("1", kDelay / 4));
   const std::size_t second = schedule().Add(lane, Delay("2"));
-  Prepare();
-  Run(kTimes);
+  PrepareAndRun(kTimes);
   EXPECT_GE(LaneTimes(lane).own_ms(), kDelay_ms + kDelay_ms / 4);
   EXPECT_LT(LaneTimes(lane).end_ms, 2 * kDelay_ms);
   EXPECT_GT(StepTimes(first).own_ms(), 0);
@@ -89,8 +83,7 @@ TEST_P(PreparedRunTest, TimesAreDividedByTheBatchSize) {
 TEST_P(PreparedRunTest, EnqueueTimesArePerLaneAndDividedByTheBatchSize) {
   constexpr int kTimes = 3;
   const auto sleep = [](Stream&) { std::this_thread::sleep_for(kDelay); };
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t c = AddLane("c");
   schedule().Add(a, Fake("1", sleep));
   schedule().Add(b, Fake("2"));
@@ -127,8 +120,7 @@ TEST_P(PreparedRunTest, WorkOnAHostThreadNeedsAnOpenGate) {
 }
 
 TEST_P(PreparedRunTest, AHostWaitDelaysLaterWorkAndIsNotEnqueueTime) {
-  const std::size_t a = AddLane("a");
-  const std::size_t b = AddLane("b");
+  const auto [a, b] = AddTwoLanes();
   const std::size_t first = schedule().Add(a, Delay("1"));
   schedule().Add(a, Fake("2"), {.host_after = {first}});
   schedule().Add(b, Fake("3"));
@@ -156,8 +148,7 @@ TEST_P(PreparedRunTest, ADeviceLaneWaitsForAHostThread) {
   schedule().Add(device, Fake("use", [&](Stream&) { EXPECT_EQ(host_log_, Log{"make ends"}); }),
                  {.after = {made}});
   schedule().Add(device, Fake("last"), {.after = {next}});
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_EQ(host_log_, (Log{"make ends", "next ends"}));
   EXPECT_EQ(log_.back(), "B waits for A") << "the fork stream waits for the device's lane alone";
 }
@@ -172,8 +163,7 @@ TEST_P(PreparedRunTest, AHostThreadWaitsForADeviceLane) {
       host,
       Fake("make", [&](Stream&) { EXPECT_GE(std::chrono::steady_clock::now() - started, kDelay); }),
       {.after = {used}});
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_GE(StepTimes(used).own_ms(), kDelay_ms);
   // A host thread's clock is not the device's.
   EXPECT_EQ(LaneTimes(host).end_ms, 0);
@@ -183,8 +173,7 @@ TEST_P(PreparedRunTest, AHostThreadWaitsForADeviceLane) {
 TEST_P(PreparedRunTest, ARunEndsWhenItsHostThreadsHaveEnded) {
   schedule().Add(AddLane("host", true), Sleep("make"));
   schedule().Add(AddLane("device"), Fake("use"));
-  Prepare();
-  Run();
+  PrepareAndRun();
   EXPECT_EQ(host_log_, Log{"make ends"});
 }
 

@@ -104,10 +104,8 @@ class PreparedRunTest : public RanksOnEachBackend {
   void SetUp() override {
     RanksOnEachBackend::SetUp();
     if (IsSkipped()) return;
-    Machine unlogged{device(), TestRanks()};
-    LoadDelay(unlogged);  // loading would be in a step's time
-    device_ = std::make_unique<LoggingDevice>(
-        GetParam() == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal()), log_);
+    LoadDelay(machine());  // loading would be in a step's time
+    device_ = std::make_unique<LoggingDevice>(OpenDevice(), log_);
     machine_ = std::make_unique<Machine>(Machine{*device_, TestRanks()});
     streams_ = std::make_unique<LaneStreams>(*device_);
     run_.name = "run";
@@ -139,6 +137,8 @@ class PreparedRunTest : public RanksOnEachBackend {
   std::size_t AddLane(const std::string& name, bool on_host = false) {
     return schedule().AddLane({.name = name, .on_host = on_host});
   }
+  // "a" and "b".
+  std::pair<std::size_t, std::size_t> AddTwoLanes() { return {AddLane("a"), AddLane("b")}; }
   Schedule& schedule() { return run_.schedule; }
 
   // Makes the run that was laid out. Lanes have the streams A, B, ... in their order; the log is
@@ -156,6 +156,10 @@ class PreparedRunTest : public RanksOnEachBackend {
     fork_->Record(*start_);
     prepared_->Enqueue(*fork_, *start_, times, hold);
     fork_->Synchronize(kPatience, "the run");
+  }
+  void PrepareAndRun(int times = 1, const PreparedRun::HoldLane& hold = {}) {
+    Prepare();
+    Run(times, hold);
   }
   [[nodiscard]] TimeSpan LaneTimes(std::size_t lane) const {
     return prepared_->LaneTimes(*start_, lane);

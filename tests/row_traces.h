@@ -33,7 +33,6 @@ class RowTraceTest : public RanksOnEachBackend {
   void SetUp() override {
     RanksOnEachBackend::SetUp();
     if (IsSkipped()) return;
-    machine_ = std::make_unique<Machine>(Machine{device(), TestRanks()});
     try {
       device().watches().Activities();
     } catch (const Error& error) {
@@ -42,7 +41,7 @@ class RowTraceTest : public RanksOnEachBackend {
   }
 
   Work Delay(const std::string& name, WorkClass work_class, std::chrono::microseconds delay) {
-    WorkPlan plan = *DelayWork(*machine_, name, delay);
+    WorkPlan plan = *DelayWork(machine(), name, delay);
     plan.work_class = work_class;
     return std::make_shared<const WorkPlan>(std::move(plan));
   }
@@ -53,7 +52,7 @@ class RowTraceTest : public RanksOnEachBackend {
         ChoiceAxis("cache", "", {"warm", "cold"}, "warm"),
         ChoiceAxis("cadence", "", {"isolated", "streaming"}, "isolated")};
     session_ = std::make_unique<Session>(
-        *machine_, Benchmark{.name = "Family/Row",
+        machine(), Benchmark{.name = "Family/Row",
                              .settings = SettingsOf(axes, {{"cadence", cadence}, {"cache", cache}}),
                              .runs = [run](const Settings&) { return std::vector{run}; },
                              .report = {}});
@@ -122,10 +121,8 @@ class RowTraceTest : public RanksOnEachBackend {
   }
 
   Session& session() { return *session_; }
-  Machine& machine() { return *machine_; }
 
  private:
-  std::unique_ptr<Machine> machine_;
   std::unique_ptr<Session> session_;
 };
 

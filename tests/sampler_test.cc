@@ -37,8 +37,7 @@ class SamplerTest : public RanksOnEachBackend {
   void SetUp() override {
     RanksOnEachBackend::SetUp();
     if (IsSkipped()) return;
-    machine_ = std::make_unique<Machine>(Machine{device(), TestRanks()});
-    LoadDelay(*machine_);
+    LoadDelay(machine());
     slow_.enqueue = [](Stream&) { std::this_thread::sleep_for(kLong); };
   }
 
@@ -54,7 +53,7 @@ class SamplerTest : public RanksOnEachBackend {
   }
   Run DelayedRun(std::chrono::milliseconds delay, bool gated = true) {
     Run run{.name = "run", .gated = gated};
-    run.schedule.Add(run.schedule.AddLane({"COMP"}), DelayWork(*machine_, "delay", delay));
+    run.schedule.Add(run.schedule.AddLane({"COMP"}), DelayWork(machine(), "delay", delay));
     return run;
   }
   // `run` on this machine.
@@ -62,11 +61,11 @@ class SamplerTest : public RanksOnEachBackend {
     runs_.push_back(run);
     for (const Work& work : run.schedule.works()) workloads_[work] = work->make();
     prepared_.push_back(
-        std::make_unique<PreparedRun>(runs_.back(), *machine_, *streams(), workloads_));
+        std::make_unique<PreparedRun>(runs_.back(), machine(), *streams(), workloads_));
     return *prepared_.back();
   }
   Sample Take(const Run& run, SamplerOptions options) {
-    return Sampler(*machine_, options).Take(Prepare(run));
+    return Sampler(machine(), options).Take(Prepare(run));
   }
   // The text of the FatalError that `action` throws.
   template <class Action>
@@ -83,18 +82,16 @@ class SamplerTest : public RanksOnEachBackend {
     const int size = TestRanks().size();
     return size == 1 ? "" : fmt::format("rank {}: ", size - 1);
   }
-  Machine& machine() { return *machine_; }
 
   Behaviour quick_;
   Behaviour slow_;
 
  private:
   std::unique_ptr<LaneStreams>& streams() {
-    if (streams_ == nullptr) streams_ = std::make_unique<LaneStreams>(machine_->device);
+    if (streams_ == nullptr) streams_ = std::make_unique<LaneStreams>(machine().device);
     return streams_;
   }
 
-  std::unique_ptr<Machine> machine_;
   std::deque<Run> runs_;
   Workloads workloads_;
   std::unique_ptr<LaneStreams> streams_;

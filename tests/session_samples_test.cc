@@ -403,9 +403,8 @@ TEST_P(SessionSamplesTest, RestsAfterEveryGroup) {
 // A collective that starts on one rank would include its wait for a late rank.
 TEST_P(SessionSamplesTest, ASampleExcludesTheWaitForALateRank) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
-  Machine machine{device(), TestRanks()};
   Registry registry;
-  FillRegistry(registry, machine);
+  FillRegistry(registry, machine());
   const WorkloadSpec& all_reduce = registry.Find("AllReduce");
   for (const bool gate : {kGate, kNoGate}) {
     const auto session = Open(

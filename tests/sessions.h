@@ -54,7 +54,7 @@ class SessionTest : public RanksOnEachBackend {
   std::unique_ptr<Session> Prepare(
       const std::function<Runs()>& runs, bool gate,
       const std::vector<std::pair<std::string, std::string>>& values = {}) {
-    auto session = std::make_unique<Session>(Machine{device(), TestRanks()}, RowOf(runs, values));
+    auto session = std::make_unique<Session>(machine(), RowOf(runs, values));
     session->SetUp(gate);
     return session;
   }

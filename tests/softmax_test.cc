@@ -243,11 +243,6 @@ struct Shift {
 
 class SoftmaxTest : public OnEachBackend {
  protected:
-  void SetUp() override {
-    OnEachBackend::SetUp();
-    if (!IsSkipped()) stream_ = device().CreateStream();
-  }
-
   // Variants on rows of special values of this length.
   void CheckColumns(long columns, Element element, const Shift& shift = {},
                     std::span<const SoftmaxVariant> variants = kVariants) {
@@ -283,7 +278,7 @@ class SoftmaxTest : public OnEachBackend {
         matrix_bytes + (2 * kMargin + shift.output) * element_bytes, MemoryKind::kDevice);
     const std::size_t start = (kMargin + shift.output) * element_bytes;
     auto* in = static_cast<std::byte*>(input.data()) + shift.input * element_bytes;
-    stream_->Copy(in, matrix.bytes().data(), matrix_bytes);
+    stream().Copy(in, matrix.bytes().data(), matrix_bytes);
     SoftmaxProblem problem{in,
                            static_cast<std::byte*>(output.data()) + start,
                            nullptr,
@@ -294,14 +289,14 @@ class SoftmaxTest : public OnEachBackend {
     const std::vector<std::byte> zeros(SoftmaxNeedsOf(variant, problem, regime).workspace_bytes);
     const Buffer workspace = device().Allocate(zeros.size() + 1, MemoryKind::kDevice);
     problem.workspace = workspace.data();
-    stream_->Copy(workspace.data(), zeros.data(), zeros.size());
+    stream().Copy(workspace.data(), zeros.data(), zeros.size());
     for (int launch = 0; launch < 2; ++launch) {
-      Poison(*stream_, output.data(), output.bytes());
-      LaunchSoftmax(*stream_, variant, problem);
+      Poison(stream(), output.data(), output.bytes());
+      LaunchSoftmax(stream(), variant, problem);
     }
     std::vector<std::byte> all(output.bytes());
-    stream_->Copy(all.data(), output.data(), all.size());
-    stream_->Synchronize(kPatience, "softmax");
+    stream().Copy(all.data(), output.data(), all.size());
+    stream().Synchronize(kPatience, "softmax");
     const auto end = all.begin() + static_cast<long>(start + matrix_bytes);
     const auto poisoned = [](std::byte byte) { return byte == std::byte{0xFF}; };
     EXPECT_TRUE(std::all_of(all.begin(), all.begin() + static_cast<long>(start), poisoned) &&
@@ -309,11 +304,6 @@ class SoftmaxTest : public OnEachBackend {
         << "something was written around the result";
     return {all.begin() + static_cast<long>(start), end};
   }
-
-  Stream& stream() { return *stream_; }
-
- private:
-  std::unique_ptr<Stream> stream_;
 };
 INSTANTIATE_ON_EACH_BACKEND(SoftmaxTest);
 

@@ -32,8 +32,7 @@ class StagedArrayTest : public RanksOnEachBackend {
   void SetUp() override {
     RanksOnEachBackend::SetUp();
     if (IsSkipped()) return;
-    device_ = std::make_unique<RecordingDevice>(
-        GetParam() == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal()));
+    device_ = std::make_unique<RecordingDevice>(OpenDevice());
     machine_ = std::make_unique<Machine>(Machine{*device_, TestRanks()});
     stream_ = device_->CreateStream({});
     Make({kParts, kSlots, kElements, 3});
@@ -191,12 +190,11 @@ class SuppliedBatchesTest : public RanksOnEachBackend {
 
   std::unique_ptr<Workload> Make(SupplyStage stage, bool works = false) {
     return SuppliedBatches::MakeStage(
-        std::make_shared<SuppliedBatches>(Machine{device(), TestRanks()},
-                                          SupplyShape{.batches = kBatches,
-                                                      .elements = 33,
-                                                      .steps = 3,
-                                                      .make_time = kMakeTime,
-                                                      .works = works}),
+        std::make_shared<SuppliedBatches>(machine(), SupplyShape{.batches = kBatches,
+                                                                 .elements = 33,
+                                                                 .steps = 3,
+                                                                 .make_time = kMakeTime,
+                                                                 .works = works}),
         stage);
   }
   // Verifies what is left once every batch but `missing` has run.

@@ -52,15 +52,8 @@ class TensorCollectiveTest : public RanksOnEachBackend {
  protected:
   using Rows = std::vector<std::vector<std::byte>>;
 
-  void SetUp() override {
-    RanksOnEachBackend::SetUp();
-    if (!IsSkipped()) stream_ = device().CreateStream();
-  }
-  Machine machine() { return {device(), TestRanks(), kPatience}; }
   int ranks() const { return TestRanks().size(); }
   int rank() const { return TestRanks().rank(); }
-  Stream& stream() { return *stream_; }
-  void Finish() { stream().Synchronize(kPatience, "the test"); }
   SharedTensor Make(TensorShape shape) {
     shape.element = LayerElement(device());
     SharedTensor tensor = MakeTensor(device(), shape);
@@ -111,9 +104,6 @@ class TensorCollectiveTest : public RanksOnEachBackend {
     const bool stays = one.calls.front().own_stays && IsOwn(one, row);
     return row >= one.first && row < one.first + one.rows && !stays;
   }
-
- private:
-  std::unique_ptr<Stream> stream_;
 };
 INSTANTIATE_ON_EACH_BACKEND(TensorCollectiveTest);
 

@@ -45,7 +45,6 @@ constexpr std::uint32_t kSeed = 5;
 
 class TensorTest : public RanksOnEachBackend {
  protected:
-  Machine machine() { return {device(), TestRanks(), kPatience}; }
   int ranks() const { return TestRanks().size(); }
   int rank() const { return TestRanks().rank(); }
   SharedTensor Make(TensorShape shape) {
@@ -63,17 +62,14 @@ class TensorTest : public RanksOnEachBackend {
                  .is_shared = is_shared});
   }
   std::string FaultOf(const SharedTensor& tensor) {
-    const auto stream = device().CreateStream();
-    return tensor->Verify(machine(), *stream).fault;
+    return tensor->Verify(machine(), stream()).fault;
   }
   void Fill(const SharedTensor& tensor, int as_rank, std::uint32_t seed = kSeed) {
-    const auto stream = device().CreateStream();
-    tensor->Fill(*stream, as_rank, seed);
-    stream->Synchronize(kPatience, "filling");
+    tensor->Fill(stream(), as_rank, seed);
+    stream().Synchronize(kPatience, "filling");
   }
   std::uint64_t FingerprintOf(const SharedTensor& tensor) {
-    const auto stream = device().CreateStream();
-    return tensor->Fingerprint(machine(), *stream);
+    return tensor->Fingerprint(machine(), stream());
   }
 };
 INSTANTIATE_ON_EACH_BACKEND(TensorTest);
@@ -108,11 +104,10 @@ TEST_P(TensorTest, AFaultNamesAnElementAndWhatWasExpected) {
   Fill(tensor, rank());
   tensor->Expect([](int, long row, long) { return row == 7 ? 4.0 : 0.0; },
                  [] { return RoundingError{0.25}; });
-  const auto stream = device().CreateStream();
-  Poison(*stream, tensor->Row(0), tensor->shape().bytes());
+  Poison(stream(), tensor->Row(0), tensor->shape().bytes());
   const std::vector<std::byte> zeros(tensor->shape().bytes());
-  stream->Copy(tensor->Row(0), zeros.data(), zeros.size());
-  const std::string fault = tensor->Verify(machine(), *stream, 7, 1).fault;
+  stream().Copy(tensor->Row(0), zeros.data(), zeros.size());
+  const std::string fault = tensor->Verify(machine(), stream(), 7, 1).fault;
   EXPECT_NE(fault.find("relative error 0.5 is above 0.25: element [7,0] is 0, expected 4"),
             std::string::npos)
       << fault;
@@ -137,13 +132,12 @@ TEST_P(TensorTest, NoInputOfAStepEqualsAnotherOneOfAnyRank) {
 
 // Of all works that fill their own inputs: one read in place of another could look right.
 TEST_P(TensorTest, InputsOfAWorkDiffer) {
-  const auto stream = device().CreateStream();
   const auto make = [&] { return Make({.rows = 16, .columns = 16}); };
   const auto expect_different = [&](const char* name, const std::unique_ptr<Workload>& workload,
                                     const std::vector<SharedTensor>& inputs) {
     workload->Connect();
-    workload->Reset(*stream);
-    stream->Synchronize(kPatience, "filling");
+    workload->Reset(stream());
+    stream().Synchronize(kPatience, "filling");
     std::set<std::vector<double>> found;
     for (const SharedTensor& input : inputs) {
       std::vector<double> values;
@@ -173,9 +167,8 @@ TEST_P(TensorTest, InputsOfAWorkDiffer) {
 TEST_P(TensorTest, RejectsAnUnwrittenRow) {
   const SharedTensor tensor = MakeBlocks(true, true);
   Fill(tensor, rank());
-  const auto stream = device().CreateStream();
-  tensor->PoisonRows(*stream, 1, 1);
-  stream->Synchronize(kPatience, "poisoning");
+  tensor->PoisonRows(stream(), 1, 1);
+  stream().Synchronize(kPatience, "poisoning");
   const std::string fault = FaultOf(tensor);
   EXPECT_EQ(fault.find("element [1,"), 0U) << fault;
 }
@@ -237,8 +230,7 @@ TEST_P(TensorTest, OnlyTheLastTensorInSharedMemoryIsLeft) {
 TEST_P(TensorTest, ACheckFindsAFaultInAnyTensorThatIsLeft) {
   const std::vector<SharedTensor> tensors = {MakeBlocks(false, false), MakeBlocks(false, false)};
   const auto check = [&] {
-    const auto stream = device().CreateStream();
-    return CheckLeft(machine(), *stream, {{tensors[0], 0, 3}, {tensors[1], 0, 3}});
+    return CheckLeft(machine(), stream(), {{tensors[0], 0, 3}, {tensors[1], 0, 3}});
   };
   for (const SharedTensor& tensor : tensors) Fill(tensor, rank());
   const Result right = check();
@@ -263,14 +255,13 @@ TEST_P(TensorTest, ProductsInARowAreSharedByTheParts) {
        .d = between},
       {.a = between, .w = Make({.rows = 48, .columns = 16}), .d = d}};
   const auto linear = MakeLinear(machine(), problems);
-  const auto stream = device().CreateStream();
-  linear->Reset(*stream);
-  linear->EnqueuePart(*stream, {0, 2});
-  EXPECT_NE(linear->Verify(*stream).fault, "");
-  linear->EnqueuePart(*stream, {1, 2});
-  EXPECT_EQ(linear->Verify(*stream).fault, "");
+  linear->Reset(stream());
+  linear->EnqueuePart(stream(), {0, 2});
+  EXPECT_NE(linear->Verify(stream()).fault, "");
+  linear->EnqueuePart(stream(), {1, 2});
+  EXPECT_EQ(linear->Verify(stream()).fault, "");
   EXPECT_DOUBLE_EQ(linear->cost().flops, 2 * 2 * 32 * 16 * 48);
-  EXPECT_THROW(linear->EnqueuePart(*stream, {0, 3}), Error);
+  EXPECT_THROW(linear->EnqueuePart(stream(), {0, 3}), Error);
 }
 
 TEST_P(TensorTest, AProductAddsItsAddend) {
@@ -283,14 +274,13 @@ TEST_P(TensorTest, AProductAddsItsAddend) {
                           .a_row = 16,
                           .seed = kSeed};
     const auto linear = MakeLinear(machine(), {problem});
-    const auto stream = device().CreateStream();
-    linear->Reset(*stream);
-    for (long part = 0; part < 4; ++part) linear->EnqueuePart(*stream, {part, 4});
-    EXPECT_EQ(linear->Verify(*stream).fault, "") << adds;
+    linear->Reset(stream());
+    for (long part = 0; part < 4; ++part) linear->EnqueuePart(stream(), {part, 4});
+    EXPECT_EQ(linear->Verify(stream()).fault, "") << adds;
     problem.a_row = 0;
     const auto other = MakeLinear(machine(), {problem});
-    other->Enqueue(*stream);
-    EXPECT_NE(d->Verify(machine(), *stream).fault, "") << "the product of other rows";
+    other->Enqueue(stream());
+    EXPECT_NE(d->Verify(machine(), stream()).fault, "") << "the product of other rows";
   }
 }
 
@@ -299,11 +289,10 @@ TEST_P(TensorTest, AProductAddsItsAddend) {
 TEST_P(TensorTest, RowsAreCopiedAndSummedInEveryElementType) {
   const std::vector<std::int32_t> sources = {2, 1, 0, 0, 2, -1, 0};
   const std::vector<float> weights = {0.5F, 0.25F, 1.0F, 0.5F};
-  const auto stream = device().CreateStream();
   const auto on_device = [&](const auto& values) {
     const std::size_t bytes = values.size() * sizeof(values[0]);
     Buffer buffer = device().Allocate(bytes, MemoryKind::kDevice);
-    stream->Copy(buffer.data(), values.data(), bytes);
+    stream().Copy(buffer.data(), values.data(), bytes);
     return buffer;
   };
   const Buffer source = on_device(sources);
@@ -314,26 +303,26 @@ TEST_P(TensorTest, RowsAreCopiedAndSummedInEveryElementType) {
       SharedTensor tensor =
           MakeTensor(device(), {.element = element, .rows = count, .columns = 48});
       tensor->Connect();
-      tensor->PoisonRows(*stream, 0, count);
+      tensor->PoisonRows(stream(), 0, count);
       return tensor;
     };
     const SharedTensor input = make(3);
     const SharedTensor more = make(2);
     const SharedTensor summed = make(2);
     const SharedTensor copied = make(3);
-    input->Fill(*stream, rank(), kSeed);
-    more->Fill(*stream, rank(), kSeed + 1);
-    EnqueueRowSum(*stream, {.element = element,
-                            .columns = 48,
-                            .rows = 2,
-                            .terms = 2,
-                            .output = summed->Row(0),
-                            .input = input->Row(0),
-                            .input_rows = 2,
-                            .more = more->Row(0),
-                            .source = rows,
-                            .weight = static_cast<const float*>(weight.data())});
-    EnqueueRowCopy(*stream, {element, 48, 3, copied->Row(0), input->Row(0), rows + 4});
+    input->Fill(stream(), rank(), kSeed);
+    more->Fill(stream(), rank(), kSeed + 1);
+    EnqueueRowSum(stream(), {.element = element,
+                             .columns = 48,
+                             .rows = 2,
+                             .terms = 2,
+                             .output = summed->Row(0),
+                             .input = input->Row(0),
+                             .input_rows = 2,
+                             .more = more->Row(0),
+                             .source = rows,
+                             .weight = static_cast<const float*>(weight.data())});
+    EnqueueRowCopy(stream(), {element, 48, 3, copied->Row(0), input->Row(0), rows + 4});
     summed->Expect(
         [&](int of, long row, long column) {
           return row == 0
@@ -346,7 +335,7 @@ TEST_P(TensorTest, RowsAreCopiedAndSummedInEveryElementType) {
           return row == 1 ? 0 : input->Expected(of, sources[4 + row], column);
         },
         [] { return RoundingError(); });
-    stream->Synchronize(kPatience, "copying rows");
+    stream().Synchronize(kPatience, "copying rows");
     EXPECT_EQ(FaultOf(summed), "") << ToString(element);
     EXPECT_EQ(FaultOf(copied), "") << ToString(element);
   }
@@ -360,19 +349,18 @@ TEST_P(TensorTest, MasterWeightsAreUpdatedAndConverted) {
   const auto convert = MakeConversion(machine(), weights, kSeed);
   update->Connect();
   convert->Connect();
-  const auto stream = device().CreateStream();
-  convert->Reset(*stream);
-  update->Reset(*stream);
-  for (long part = 0; part < 3; ++part) update->EnqueuePart(*stream, {part, 3});
-  for (long part = 0; part < 3; ++part) convert->EnqueuePart(*stream, {part, 3});
-  const Verdict updated = update->Verify(*stream);
+  convert->Reset(stream());
+  update->Reset(stream());
+  for (long part = 0; part < 3; ++part) update->EnqueuePart(stream(), {part, 3});
+  for (long part = 0; part < 3; ++part) convert->EnqueuePart(stream(), {part, 3});
+  const Verdict updated = update->Verify(stream());
   EXPECT_EQ(updated.fault, "");
   EXPECT_LT(updated.max_rel_err, 1e-6);
-  const Verdict converted = convert->Verify(*stream);
+  const Verdict converted = convert->Verify(stream());
   EXPECT_EQ(converted.fault, "");
   constexpr double kHalfUnit = 1.0 / 512;  // of bfloat16, and values are below 2
   EXPECT_LE(converted.max_rel_err, 2 * kHalfUnit);
-  EXPECT_THROW(update->EnqueuePart(*stream, {0, 7}), Error);
+  EXPECT_THROW(update->EnqueuePart(stream(), {0, 7}), Error);
 }
 
 // Rows 0 to 3, 4 to 7 and 8 to 11 occupy the same memory in turn.
@@ -382,19 +370,17 @@ TEST_P(TensorTest, MayKeepOnlyItsLastRows) {
   EXPECT_EQ(tensor->Row(9), tensor->Row(1));
   Fill(tensor, rank());
   EXPECT_EQ(tensor->Expected(0, 9, 3), tensor->Expected(0, 1, 3));
-  const auto stream = device().CreateStream();
-  EXPECT_EQ(tensor->Verify(machine(), *stream, 8, 4).fault, "");
-  tensor->PoisonRows(*stream, 5, 1);
-  EXPECT_NE(tensor->Verify(machine(), *stream, 9, 1).fault, "");
-  EXPECT_EQ(tensor->Verify(machine(), *stream, 10, 2).fault, "");
+  EXPECT_EQ(tensor->Verify(machine(), stream(), 8, 4).fault, "");
+  tensor->PoisonRows(stream(), 5, 1);
+  EXPECT_NE(tensor->Verify(machine(), stream(), 9, 1).fault, "");
+  EXPECT_EQ(tensor->Verify(machine(), stream(), 10, 2).fault, "");
 }
 
 // Of 600 rows 300 are kept: row 300 has row 0's place in memory, and does not follow row 299.
 TEST_P(TensorTest, RowsReadInBatchesMatchMemory) {
   const SharedTensor tensor = Make({.rows = 600, .columns = 16, .kept_rows = 300});
   Fill(tensor, rank());
-  const auto stream = device().CreateStream();
-  HeldRows held(*stream, kPatience);
+  HeldRows held(stream(), kPatience);
   const std::vector<float> first = held.Row(tensor, 0);
   held.Row(tensor, 298);
   held.Row(tensor, 299);
@@ -409,9 +395,8 @@ TEST_P(TensorTest, ThreadsReadAtOnce) {
   constexpr long kLast = 2047;
   const SharedTensor tensor = Make({.rows = kRows, .columns = kLast + 1});
   Fill(tensor, rank());
-  const auto stream = device().CreateStream();
   for (int round = 0; round < 5; ++round) {
-    HeldRows held(*stream, kPatience);
+    HeldRows held(stream(), kPatience);
     const auto wrong = [&](int thread) {
       device().UseInThisThread();
       int count = 0;
@@ -435,10 +420,9 @@ TEST_P(TensorTest, RowsAreReversed) {
   const SharedTensor from = Make({.rows = 5, .columns = 16});
   const SharedTensor to = Make({.rows = 5, .columns = 16});
   const auto reversed = MakeReversedRows(machine(), from, to, kSeed);
-  const auto stream = device().CreateStream();
-  reversed->Reset(*stream);
-  reversed->Enqueue(*stream);
-  EXPECT_EQ(reversed->Verify(*stream).fault, "");
+  reversed->Reset(stream());
+  reversed->Enqueue(stream());
+  EXPECT_EQ(reversed->Verify(stream()).fault, "");
   to->Expect([&](int of, long row, long column) { return from->Expected(of, row, column); },
              [] { return RoundingError(); });
   EXPECT_NE(FaultOf(to), "") << "in their old order";
@@ -451,10 +435,9 @@ class StepsTest : public TensorTest {
   static int transports() { return GetParam() == Backend::kHost ? 1 : 2; }
   // Sets every row of a family up that exists at these values; returns how many there are.
   int SetUpRows(Family (*family)(), const Values& values) {
-    Machine machine = this->machine();
     Registry registry;
-    FillRegistry(registry, machine);
-    const Catalog catalog{registry, device(), machine};
+    FillRegistry(registry, machine());
+    const Catalog catalog{registry, device(), machine()};
     int rows = 0;
     for (Scenario& scenario : family().scenarios(catalog)) {
       if (!scenario.missing.empty()) continue;
@@ -464,7 +447,7 @@ class StepsTest : public TensorTest {
         if (!scenario.excluded(settings).empty()) continue;
         const std::string name = scenario.name + settings.NameSuffix();
         SCOPED_TRACE(name);
-        Session session(machine, {name, settings, scenario.runs, {}});
+        Session session(machine(), {name, settings, scenario.runs, {}});
         EXPECT_NO_THROW(session.SetUp(true));
         EXPECT_LE(session.max_rel_err(), 0.1);
         // In float32, sums of fractions are exact in any order. An oracle follows the row's own
@@ -507,19 +490,18 @@ TEST_P(StepsTest, TensorParallelLayersAreCorrect) {
 // round are others.
 TEST_P(StepsTest, RoundedDefaultsAreCorrectOnThreeRanks) {
   if (ranks() != 3) GTEST_SKIP() << "for three ranks";
-  Machine machine = this->machine();
   Registry registry;
-  FillRegistry(registry, machine);
+  FillRegistry(registry, machine());
   int rows = 0;
   for (const Family& family : AllFamilies()) {
     Plan plan({});
-    for (Scenario& scenario : family.scenarios({registry, device(), machine}))
+    for (Scenario& scenario : family.scenarios({registry, device(), machine()}))
       if (std::ranges::any_of(scenario.axes, [](const Axis& axis) { return axis.unit > 1; }))
         plan.Add(std::move(scenario));
     if (plan.benchmarks().empty()) continue;
     const Benchmark& row = plan.benchmarks().front();
     SCOPED_TRACE(row.name);
-    Session session(machine, row);
+    Session session(machine(), row);
     ASSERT_NO_THROW(session.SetUp(true));
     EXPECT_LE(session.max_rel_err(), 0.1);
     EXPECT_EQ(session.knob_fault(), "");

@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "backends.h"
 #include "ranks/ranks.h"
+#include "workload/workload.h"
 
 namespace overlapbench {
 
@@ -19,8 +21,16 @@ Ranks& TestRanks();
 // OnEachBackend with a GPU for each rank.
 class RanksOnEachBackend : public OnEachBackend {
  protected:
+  void SetUp() override {
+    OnEachBackend::SetUp();
+    if (!IsSkipped()) machine_.emplace(Machine{device(), TestRanks()});
+  }
+  Machine& machine() { return *machine_; }
   int gpus_needed() const override { return TestRanks().local_size(); }
   int ordinal() const override { return TestRanks().local_rank(); }
+
+ private:
+  std::optional<Machine> machine_;
 };
 
 // A link that every wait looks at for as long as it lives. `fault` is what it says then.

@@ -26,8 +26,7 @@ class ToleranceTest : public RanksOnEachBackend {
   void SetUp() override {
     RanksOnEachBackend::SetUp();
     if (IsSkipped()) return;
-    device_ = std::make_unique<RecordingDevice>(
-        GetParam() == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal()));
+    device_ = std::make_unique<RecordingDevice>(OpenDevice());
     machine_ = std::make_unique<Machine>(Machine{*device_, TestRanks()});
     FillRegistry(registry_, *machine_);
     stream_ = device_->CreateStream({});
