@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/attended.h"
 #include "kernels/attention_gradients.h"
 #include "kernels/gelu.h"
 #include "kernels/gelu_oracle.h"
@@ -66,45 +67,8 @@ TensorStep Gelu(const BlockGradients& gradients) {
 
 // ---- Attention
 
-// Where the queries, keys and values of some whole sequences lie in rows that hold all three.
-struct Attended {
-  SharedTensor widened;
-  long sequence = 0;  // tokens of one
-  long inner = 0;
-
-  explicit Attended(const BlockHalf& half)
-      : widened(half.widened),
-        sequence(half.widened->shape().rows / half.sequences),
-        inner(half.activated->shape().columns) {}
-
-  [[nodiscard]] long heads() const { return inner / kAttentionDim; }
-  // Queries, keys or values of these rows of a matrix like `widened`.
-  [[nodiscard]] std::byte* Third(const SharedTensor& rows, long first, int third) const {
-    return rows->Row(first) + third * inner * static_cast<long>(SizeOf(rows->shape().element));
-  }
-  [[nodiscard]] AttentionProblem ProblemOf(long first, long rows) const {
-    return {.queries = Third(widened, first, 0),
-            .keys = Third(widened, first, 1),
-            .values = Third(widened, first, 2),
-            .element = widened->shape().element,
-            .sequences = rows / sequence,
-            .heads = heads(),
-            .sequence = sequence,
-            .inputs = {3 * inner, kAttentionDim},
-            .output = {inner, kAttentionDim}};
-  }
-};
-
 float* FloatsOf(const SharedTensor& tensor, long first) {
   return reinterpret_cast<float*>(tensor->Row(first));
-}
-
-double Dot(const std::vector<float>& left, long left_first, const std::vector<float>& right,
-           long right_first) {
-  double sum = 0;
-  for (long i = 0; i < kAttentionDim; ++i)
-    sum += static_cast<double>(left[left_first + i]) * right[right_first + i];
-  return sum;
 }
 
 double ScoreOf(HeldRows& held, const Attended& attended, long query, long key, long head) {
@@ -126,7 +90,7 @@ TensorStep LogSums(const BlockGradients& gradients) {
     return AttentionError(Element::kFloat32, sequence);
   };
   step.expected = [attended](HeldRows& held, long row, long head) {
-    const long first = row / attended.sequence * attended.sequence;
+    const long first = attended.FirstOf(row);
     double sum = 0;  // scores are small enough for exp() in double precision
     for (long key = first; key < first + attended.sequence; ++key)
       sum += std::exp(ScoreOf(held, attended, row, key, head));
@@ -159,7 +123,7 @@ struct ExpectedGradient {
   SharedTensor products;
 
   ExpectedValue operator()(HeldRows& held, long row, long column) const {
-    const long first = row / attended.sequence * attended.sequence;
+    const long first = attended.FirstOf(row);
     const long third = column / attended.inner;
     const long head = column % attended.inner / kAttentionDim;
     double sum = 0;

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "kernels/attention.h"
+#include "kernels/attended.h"
 #include "kernels/gelu.h"
 #include "kernels/gelu_oracle.h"
 #include "kernels/linear.h"
@@ -58,49 +58,34 @@ TensorStep Norm(const BlockHalf& half) {
 // ---- Attention
 
 // One element: the softmax of a query's scores times the values of one column.
-ExpectedValue ExpectedAttention(HeldRows& held, const SharedTensor& rows, long sequence, long row,
-                                long column) {
-  const long inner = rows->shape().columns / 3;
-  const long first = row / sequence * sequence;
+ExpectedValue ExpectedAttention(HeldRows& held, const Attended& attended, long row, long column) {
+  const auto& [rows, sequence, inner] = attended;
+  const long first = attended.FirstOf(row);
   const long head = column / kAttentionDim * kAttentionDim;
   const std::vector<float>& query = held.Row(rows, row);
   std::vector<double> scores(sequence);
-  for (long token = 0; token < sequence; ++token) {
-    const std::vector<float>& other = held.Row(rows, first + token);
-    for (long i = head; i < head + kAttentionDim; ++i)
-      scores[token] += static_cast<double>(query[i]) * other[inner + i];
-  }
+  for (long token = 0; token < sequence; ++token)
+    scores[token] = Dot(query, head, held.Row(rows, first + token), inner + head);
   return WeightedSum(Probabilities(std::move(scores)),
                      [&](long token) { return held.Row(rows, first + token)[2 * inner + column]; });
 }
 
 TensorStep Attend(const Machine& machine, const BlockHalf& half) {
   PrepareAttention(machine.device);
-  const auto& [x, y] = std::tie(half.widened, half.activated);
-  TensorStep step = StepOf(half, HalfStep::kActivate, {x}, y);
-  const long inner = y->shape().columns;
-  const long sequence = y->shape().rows / half.sequences;
+  const Attended attended(half);
+  const SharedTensor& y = half.activated;
+  TensorStep step = StepOf(half, HalfStep::kActivate, {attended.widened}, y);
   constexpr double kProducts = 4;  // as FlashAttention's papers count
-  step.cost.flops = kProducts * static_cast<double>(y->count()) * static_cast<double>(sequence);
-  step.enqueue = [x, y, inner, sequence](Stream& stream, long first, long rows) {
-    const Element element = y->shape().element;
-    const std::byte* const queries = x->Row(first);
-    EnqueueAttention(stream, {.queries = queries,
-                              .keys = queries + inner * SizeOf(element),
-                              .values = queries + 2 * inner * SizeOf(element),
-                              .results = y->Row(first),
-                              .element = element,
-                              .sequences = rows / sequence,
-                              .heads = inner / kAttentionDim,
-                              .sequence = sequence,
-                              .inputs = {3 * inner, kAttentionDim},
-                              .output = {inner, kAttentionDim}});
+  step.cost.flops =
+      kProducts * static_cast<double>(y->count()) * static_cast<double>(attended.sequence);
+  step.enqueue = [attended, y](Stream& stream, long first, long rows) {
+    EnqueueAttention(stream, attended.ProblemOf(first, rows, y->Row(first)));
   };
-  step.error = [element = y->shape().element, sequence] {
+  step.error = [element = y->shape().element, sequence = attended.sequence] {
     return AttentionError(element, sequence);
   };
-  step.expected = [x, sequence](HeldRows& held, long row, long column) {
-    return ExpectedAttention(held, x, sequence, row, column);
+  step.expected = [attended](HeldRows& held, long row, long column) {
+    return ExpectedAttention(held, attended, row, column);
   };
   return step;
 }
