@@ -86,7 +86,7 @@ double DuplexBound_ms(const Measurement& measurement) {
   };
   const Contention contentions[] = {{kInEngine, kOutEngine, slowdown(kInEngine, "in")},
                                     {kOutEngine, kInEngine, slowdown(kOutEngine, "out")}};
-  return measurement.ContendedBound_ms("pipelined", contentions);
+  return measurement.ContendedBound_ms(contentions);
 }
 
 Remark ReportPipelined(const Measurement& measurement, Counters& counters) {

@@ -91,7 +91,7 @@ Remark ReportSupplied(const Measurement& measurement, Counters& counters,
   const Run& own = measurement.own();
   const long parts = measurement.settings().Integer("supply_batches");
   const Series measured_ms = measurement.Total_ms();
-  const Bound bound = measurement.BoundOf(own.name);
+  const Bound bound = measurement.MedianBound();
   // The device waits for the workers if making takes most of the longest path, not consuming.
   double made_ms = 0;
   for (const std::size_t step : bound.path) {
@@ -160,8 +160,7 @@ Remark ReportSupply(const Measurement& measurement, Counters& counters) {
   constexpr double kPercent = 100;
   const long parts = measurement.settings().Integer("supply_batches");
   const Series measured_ms = measurement.Total_ms();
-  const Series bound_ms = measurement.Bound_ms("supply");
-  ReportBound(measurement, counters);
+  const Series bound_ms = ReportBound(measurement, counters);
   for (const Work& work : measurement.own().schedule.works())
     Report(counters, work->name + "_ms", measurement.StepAlone_ms(work, parts));
   Report(counters, "predicted_batches_per_s",

@@ -93,7 +93,7 @@ Scenario ScenarioOver(const Catalog& catalog, const TrainingForm& form,
 void ReportEstimate(const Measurement& measurement, Counters& counters) {
   const auto [total_ms, efficiency, speedup] = EstimateClassically(
       TimeOf(measurement, kComputation).median(), TimeOf(measurement, kCommunication).median(),
-      measurement.Overlappable_ms(kPattern));
+      measurement.Overlappable_ms());
   const double measured_ms = measurement.Total_ms().median();
   counters["estimate_ms"] = total_ms;
   counters["estimate_efficiency"] = efficiency;
@@ -318,14 +318,14 @@ Remark ReportTraining(const Measurement& measurement, Counters& counters, double
   const Series T = measurement.Total_ms();
   const Series C = TimeOf(measurement, kComputation);
   const Series sequential_ms = measurement.Total_ms(kSequential);
-  ReportBound(measurement, counters);
+  const Series bound_ms = ReportBound(measurement, counters);
   Report(counters, "sequential_ms", sequential_ms);
   Report(counters, "speedup", sequential_ms / T);
   Report(counters, "exposed_comm_ms", T - C);
   const Series chunks_ms = TimeOf(measurement, kChunks);
   Report(counters, "chunking_cost_ms", chunks_ms - C);
   Report(counters, "bubble_share", (T - chunks_ms) / T);
-  Report(counters, "interference_ms", T - measurement.Bound_ms(kPattern));
+  Report(counters, "interference_ms", T - bound_ms);
   if (tokens > 0) Report(counters, "tokens_per_s", kMsInSecond * tokens / T);
   counters["memory_bytes"] =
       static_cast<double>(FootprintOf(measurement.own().schedule.works()).device_bytes);

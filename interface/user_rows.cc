@@ -75,10 +75,10 @@ std::vector<Run> ScheduleRuns(const UserRow& row, const std::vector<Work>& works
 Remark ReportSchedule(const Measurement& measurement, Counters& counters) {
   const Series T = measurement.Total_ms();
   const Series sequential_ms = measurement.Total_ms(kSequential);
-  ReportBound(measurement, counters);
+  const Series bound_ms = ReportBound(measurement, counters);
   Report(counters, "sequential_ms", sequential_ms);
   Report(counters, "speedup", sequential_ms / T);
-  Report(counters, "interference_ms", T - measurement.Bound_ms(kPattern));
+  Report(counters, "interference_ms", T - bound_ms);
   if (measurement.Has(kComputation))
     Report(counters, "exposed_comm_ms", T - measurement.Total_ms(kComputation));
   return {};

@@ -297,7 +297,7 @@ TEST_F(PipelineTest, AStepAloneTakesItsPartOfTheLongestLane) {
 // The last part is in at 8 and used at 11.
 TEST_F(PipelineTest, TheBoundUsesTimesAlone) {
   const Measurement& measurement = MeasurePipeline(16);
-  const Bound bound = measurement.BoundOf("pipeline");
+  const Bound bound = measurement.MedianBound();
   EXPECT_DOUBLE_EQ(bound.total_ms, 11);
   EXPECT_EQ(bound.path, (std::vector<std::size_t>{0, 2, 4, 6, 7}));
   Counters counters;
@@ -309,12 +309,12 @@ TEST_F(PipelineTest, TheBoundUsesTimesAlone) {
 // Launches are hidden there, and caches are warm: a part takes 1.5 ms instead of 2.
 TEST_F(PipelineTest, StepsOfAnEngineTakeAsLongTogetherAsTheyDoThere) {
   const Measurement& measurement = MeasurePipeline(16, 6);
-  EXPECT_DOUBLE_EQ(measurement.BoundOf("pipeline").total_ms, 4 * 1.5 + 3);
-  EXPECT_EQ(measurement.Bound_ms("pipeline").values(), std::vector<double>{4 * 1.5 + 3});
+  EXPECT_DOUBLE_EQ(measurement.MedianBound().total_ms, 4 * 1.5 + 3);
+  EXPECT_EQ(measurement.Bound_ms().values(), std::vector<double>{4 * 1.5 + 3});
 }
 
 TEST_F(PipelineTest, StepsThatTakeNoTimeTakeNoneOnTheirEngine) {
-  EXPECT_DOUBLE_EQ(MeasurePipeline(16, 6, 0).BoundOf("pipeline").total_ms, 3);
+  EXPECT_DOUBLE_EQ(MeasurePipeline(16, 6, 0).MedianBound().total_ms, 3);
 }
 
 // What stands on one lane is not compared with anything shorter than itself.
@@ -324,7 +324,7 @@ TEST_F(MeasurementTest, OneLaneIsItsOwnBound) {
   run.schedule.Add(lane, AddWork("a", a_));
   run.schedule.Add(lane, AddWork("b", b_));
   const Measurement& measurement = Measure(WithSoloRuns(run), {{Took(3), Took(4), Took(5)}});
-  EXPECT_EQ(measurement.Bound_ms("turn").values(), std::vector<double>{5});
+  EXPECT_EQ(measurement.Bound_ms().values(), std::vector<double>{5});
 }
 
 // Each group's times alone bound that group: 11 of 16 ms, then 22 of 32.
@@ -335,7 +335,7 @@ TEST_F(PipelineTest, TheBoundIsPairedWithItsGroup) {
   groups_.back()[1].lanes.resize(4);
   Counters counters;
   ReportBound(*measurement_, counters);
-  EXPECT_EQ(measurement_->Bound_ms("pipeline").values(), (std::vector<double>{11, 22}));
+  EXPECT_EQ(measurement_->Bound_ms().values(), (std::vector<double>{11, 22}));
   const auto pct_of_bound = counters.at("pct_of_bound").interval.value_or(Interval{});
   EXPECT_DOUBLE_EQ(pct_of_bound.low, 68.75);
   EXPECT_DOUBLE_EQ(pct_of_bound.high, 68.75);
@@ -346,10 +346,10 @@ TEST_F(PipelineTest, TheBoundIsPairedWithItsGroup) {
 // Three parts come in while an earlier one is used: the second from 2 on, half as fast until 5.
 TEST_F(PipelineTest, TheContendedBoundUsesTimesAlone) {
   const Measurement& measurement = MeasurePipeline(16);
-  EXPECT_DOUBLE_EQ(measurement.ContendedBound_ms("pipeline", {}), 11);
+  EXPECT_DOUBLE_EQ(measurement.ContendedBound_ms({}), 11);
   const std::array<Contention, 1> contentions = {{{"bus", "lane 0", 2}}};
   // In the 3 ms for which the first part is used, 1.5 ms of the copies are done.
-  EXPECT_DOUBLE_EQ(measurement.ContendedBound_ms("pipeline", contentions), 12.5);
+  EXPECT_DOUBLE_EQ(measurement.ContendedBound_ms(contentions), 12.5);
 }
 
 // ---- Rates
