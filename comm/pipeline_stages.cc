@@ -173,10 +173,8 @@ class PipelineStages::Transfer : public Workload {
   }
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.memory_bytes = static_cast<double>(sizeof(float) * shape().PartOf(0, 0).count) *
-                        static_cast<double>(stages_->elements_);
-    return cost;
+    return {.memory_bytes = static_cast<double>(sizeof(float) * shape().PartOf(0, 0).count) *
+                            static_cast<double>(stages_->elements_)};
   }
 
   void Reset(Stream& stream) override {

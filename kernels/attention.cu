@@ -101,10 +101,8 @@ class AttentionWorkload : public Workload {
   }
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.flops = 4.0 * static_cast<double>(count()) * static_cast<double>(sequence_);
-    cost.moved_bytes = 4.0 * static_cast<double>(count()) * sizeof(std::uint16_t);
-    return cost;
+    return {.flops = 4.0 * static_cast<double>(count()) * static_cast<double>(sequence_),
+            .moved_bytes = 4.0 * static_cast<double>(count()) * sizeof(std::uint16_t)};
   }
 
   void Reset(Stream& stream) override {

@@ -108,9 +108,7 @@ class Permutation : public ExpertWork {
         sources_(machine.device, Sources(*layer.routing, machine.ranks.rank())) {}
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.moved_bytes = 2 * BytesOf(routing().rows());
-    return cost;
+    return {.moved_bytes = 2 * BytesOf(routing().rows())};
   }
   void Reset(Stream& stream) override {
     ResetTensors(stream);
@@ -255,9 +253,7 @@ class WeightedSum : public ExpertWork {
 
   [[nodiscard]] Cost cost() const override {
     const RoutingShape& shape = routing().shape();
-    Cost cost;
-    cost.moved_bytes = BytesOf(shape.tokens * (shape.topk + 1));
-    return cost;
+    return {.moved_bytes = BytesOf(shape.tokens * (shape.topk + 1))};
   }
   void Reset(Stream& stream) override {
     ResetTensors(stream);

@@ -58,10 +58,8 @@ class GeluWorkload : public Workload {
 
   [[nodiscard]] Cost cost() const override {
     const auto count = static_cast<double>(problem_.tensors.count);
-    Cost cost;
-    cost.moved_bytes = GeluPasses(problem_.variant, problem_.form, problem_.direction) * count *
-                       static_cast<double>(SizeOf(problem_.element));
-    return cost;
+    return {.moved_bytes = GeluPasses(problem_.variant, problem_.form, problem_.direction) * count *
+                           static_cast<double>(SizeOf(problem_.element))};
   }
 
   void Reset(Stream& stream) override {

@@ -114,9 +114,7 @@ class L2KernelWorkload : public Workload {
         sums_(machine.device.Allocate(sum_count_ * sizeof(std::uint32_t), MemoryKind::kDevice)) {}
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.cached_bytes = static_cast<double>(bytes_) * passes_;
-    return cost;
+    return {.cached_bytes = static_cast<double>(bytes_) * passes_};
   }
 
   void Reset(Stream& stream) override {

@@ -82,9 +82,7 @@ class PiecesWorkload : public Workload {
         values_(machine.device.Allocate(count() * sizeof(float), MemoryKind::kDevice)) {}
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.flops = 2.0 * static_cast<double>(count()) * steps_;
-    return cost;
+    return {.flops = 2.0 * static_cast<double>(count()) * steps_};
   }
   void Reset(Stream& stream) override { FillSteps(stream, values(), 0, count()); }
   void Enqueue(Stream& stream) override { EnqueuePart(stream, {}); }

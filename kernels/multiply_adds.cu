@@ -70,9 +70,7 @@ class ChainsWorkload : public Workload {
         output_(machine.device.Allocate(count_ * sizeof(float), MemoryKind::kDevice)) {}
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.flops = 2.0 * static_cast<double>(count_) * steps_;
-    return cost;
+    return {.flops = 2.0 * static_cast<double>(count_) * steps_};
   }
 
   void Reset(Stream& stream) override {

@@ -125,9 +125,7 @@ class SharedKernelWorkload : public Workload {
   }
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.cached_bytes = static_cast<double>(shape_.bytes()) * steps_;
-    return cost;
+    return {.cached_bytes = static_cast<double>(shape_.bytes()) * steps_};
   }
 
   void Reset(Stream& stream) override {

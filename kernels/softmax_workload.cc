@@ -82,9 +82,7 @@ class SoftmaxWorkload : public Workload {
   }
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.moved_bytes = method_.needs.passes * static_cast<double>(shape_.bytes());
-    return cost;
+    return {.moved_bytes = method_.needs.passes * static_cast<double>(shape_.bytes())};
   }
 
   void Reset(Stream& stream) override {

@@ -11,19 +11,13 @@
 namespace overlapbench {
 namespace {
 
-Cost CopyOf(double bytes) {
-  Cost cost;
-  cost.copied_bytes = bytes;
-  return cost;
-}
-
 // ---- Copy/Bandwidth
 
 // Alone, 8 MB take 2 and 4 MB take 1. Together they take 4 and, from 1 on, 2.
 TEST(BandwidthReport, EachDirectionHasItsOwnRateAndLoss) {
   ScenarioReport both("Copy/Bandwidth/direction:both");
-  both.Costs("HostToDevice", CopyOf(8e6));
-  both.Costs("DeviceToHost", CopyOf(4e6));
+  both.Costs("HostToDevice", {.copied_bytes = 8e6});
+  both.Costs("DeviceToHost", {.copied_bytes = 4e6});
   const Reported row =
       both.Report({{"HostToDevice", Took(2)},
                    {"DeviceToHost", Took(1)},
@@ -38,17 +32,15 @@ TEST(BandwidthReport, EachDirectionHasItsOwnRateAndLoss) {
 
 TEST(BandwidthReport, OneDirectionHasItsRate) {
   ScenarioReport in("Copy/Bandwidth/direction:host_to_device");
-  in.Costs("HostToDevice", CopyOf(8e6));
+  in.Costs("HostToDevice", {.copied_bytes = 8e6});
   EXPECT_DOUBLE_EQ(in.Report({{"HostToDevice", Took(2)}}).counters.at("GBps"), 4);
 }
 
 TEST(SequentialReport, HasTheRateOfTheCopies) {
   ScenarioReport sequential("Copy/Sequential", {{"elements", "64"}});
-  sequential.Costs("in", CopyOf(4e6));
-  sequential.Costs("out", CopyOf(4e6));
-  Cost steps;
-  steps.flops = 4e9;
-  sequential.Costs("compute", steps);
+  sequential.Costs("in", {.copied_bytes = 4e6});
+  sequential.Costs("out", {.copied_bytes = 4e6});
+  sequential.Costs("compute", {.flops = 4e9});
   const Reported row = sequential.Report({{"sequential", Took(4)}});
   EXPECT_DOUBLE_EQ(row.counters.at("GBps"), 2);
   EXPECT_DOUBLE_EQ(row.counters.at("TFLOPs"), 1);
@@ -320,7 +312,7 @@ TEST_F(ComputeTransferReport, AResultUnlikeTheSequentialOneIsAFault) {
 Reported ReportFragmented(const Timing& one, const Timing& fragmented) {
   ScenarioReport report("Copy/Fragmented",
                         {{"bytes", "1600"}, {"fragments", "100"}, {"call", "loop"}});
-  report.Costs("one transfer", CopyOf(4e6));
+  report.Costs("one transfer", {.copied_bytes = 4e6});
   return report.Report({{"one transfer", one}, {"fragmented", fragmented}});
 }
 

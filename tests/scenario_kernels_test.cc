@@ -11,24 +11,11 @@
 namespace overlapbench {
 namespace {
 
-Cost Moving(double bytes) {
-  Cost cost;
-  cost.moved_bytes = bytes;
-  return cost;
-}
-Cost Computing(double flops) {
-  Cost cost;
-  cost.flops = flops;
-  return cost;
-}
-
 // ---- Compute, Comm
 
 TEST(BaselineReport, HasTheRatesOfItsWork) {
   ScenarioReport kernel("Compute/StreamKernel");
-  Cost cost = Moving(8e6);
-  cost.flops = 4e9;
-  kernel.Costs("StreamKernel", cost);
+  kernel.Costs("StreamKernel", {.flops = 4e9, .moved_bytes = 8e6});
   const Reported row = kernel.Report({{"StreamKernel", Took(2)}});
   EXPECT_EQ(row.state, RowState::kOk);
   EXPECT_EQ(row.reason, "");
@@ -37,10 +24,7 @@ TEST(BaselineReport, HasTheRatesOfItsWork) {
 
 TEST(BaselineReport, CollectivesHaveBothBandwidths) {
   ScenarioReport collective("Comm/AllReduce");
-  Cost cost;
-  cost.wire_bytes = 8e6;
-  cost.bus_factor = 1.5;
-  collective.Costs("AllReduce", cost);
+  collective.Costs("AllReduce", {.wire_bytes = 8e6, .bus_factor = 1.5});
   const Reported row = collective.Report({{"AllReduce", Took(2)}});
   ExpectCounters(row, {{"algbw_GBps", 4}, {"busbw_GBps", 6}});
 }
@@ -51,7 +35,7 @@ Reported ReportMatMul(const std::string& precision, double tiny_ms, double own_m
   ScenarioReport product("Compute/MatMul",
                          {{"n", "1024"}, {"precision", precision}, {"sm_target", "0"}},
                          PosingDevice::H200());
-  product.Costs("CublasGemm", Computing(2e9));
+  product.Costs("CublasGemm", {.flops = 2e9});
   return product.Report({{"TinyGemm", Took(tiny_ms)}, {"CublasGemm", Took(own_ms)}});
 }
 
@@ -80,7 +64,7 @@ TEST(MatMulReport, SaysWhetherTheFixedCostMatters) {
 
 class FusedReport : public testing::Test {
  protected:
-  FusedReport() { fused_.Costs("GeluFused", Moving(8e6)); }
+  FusedReport() { fused_.Costs("GeluFused", {.moved_bytes = 8e6}); }
   static Timings Measured(double copy_ms, double own_ms) {
     return {{"copy", Took(copy_ms)}, {"GeluFused", Took(own_ms)}};
   }
@@ -110,8 +94,8 @@ TEST_F(FusedReport, ComparesWithinGroups) {
 class UnfusedReport : public testing::Test {
  protected:
   UnfusedReport() {
-    unfused_.Costs("fused", Moving(8e6));
-    unfused_.Costs("SoftmaxUnfused", Moving(32e6));
+    unfused_.Costs("fused", {.moved_bytes = 8e6});
+    unfused_.Costs("SoftmaxUnfused", {.moved_bytes = 32e6});
   }
   Reported Report(double own_ms) {
     return unfused_.Report(
@@ -248,7 +232,7 @@ TEST(LaunchRuns, AreAGatedAndAnUngatedRunAndAGraphOnRequest) {
 // The row's own form takes 2 ms. `plain`: the plainer forms that it is compared with.
 Reported ReportTraining(const std::string& call, const std::string& gelu, const Timings& plain) {
   ScenarioReport training("Mlp/Training", {{"call", call}, {"gelu", gelu}});
-  training.Costs("Mlp", Computing(4e9));
+  training.Costs("Mlp", {.flops = 4e9});
   Timings timings = plain;
   timings["Mlp"] = Took(2);
   return training.Report(timings);

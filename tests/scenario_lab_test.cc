@@ -23,12 +23,7 @@ std::string NamesOf(const std::vector<Run>& runs) {
   return names;
 }
 
-Cost CarryingBytes(double bytes) {
-  Cost cost;
-  cost.wire_bytes = bytes;
-  cost.bus_factor = 1;
-  return cost;
-}
+Cost CarryingBytes(double bytes) { return {.wire_bytes = bytes, .bus_factor = 1}; }
 
 // ---- Link and Knee
 

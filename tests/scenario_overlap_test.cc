@@ -60,13 +60,8 @@ TEST_F(OverlapReport, HasThreeTimesAndTheirRatios) {
 
 // 6 MB on the wire in the 3 ms for which it ran beside the computation.
 TEST_F(OverlapReport, RatesAreThoseOfTheOverlappedCommunication) {
-  Cost cost;
-  cost.wire_bytes = 6e6;
-  cost.bus_factor = 1.5;
-  pair_.Costs("comm", cost);
-  Cost of_computation;
-  of_computation.flops = 1e9;
-  pair_.Costs("comp", of_computation);
+  pair_.Costs("comm", {.wire_bytes = 6e6, .bus_factor = 1.5});
+  pair_.Costs("comp", {.flops = 1e9});
   const Reported row = Report({0, 5}, {1, 4});
   EXPECT_DOUBLE_EQ(row.counters.at("algbw_GBps"), 2);
   EXPECT_DOUBLE_EQ(row.counters.at("busbw_GBps"), 3);

@@ -89,9 +89,7 @@ class StandIn : public Workload {
   }
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.moved_bytes = static_cast<double>(options_.moved_bytes);
-    return cost;
+    return {.moved_bytes = static_cast<double>(options_.moved_bytes)};
   }
 
   // After one complete copy both halves are equal, so copying any part of one to the same place in

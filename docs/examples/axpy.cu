@@ -37,10 +37,8 @@ class AxpyWorkload : public Workload {
         y_(machine.device.Allocate(count_ * sizeof(float), MemoryKind::kDevice)) {}
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.flops = 2 * static_cast<double>(count_);
-    cost.moved_bytes = 3 * static_cast<double>(count_) * sizeof(float);
-    return cost;
+    return {.flops = 2 * static_cast<double>(count_),
+            .moved_bytes = 3 * static_cast<double>(count_) * sizeof(float)};
   }
 
   void Reset(Stream& stream) override {

@@ -45,9 +45,7 @@ class TransposeWorkload : public Workload {
         out_(machine.device.Allocate(n * n * sizeof(float), MemoryKind::kDevice)) {}
 
   [[nodiscard]] Cost cost() const override {
-    Cost cost;
-    cost.moved_bytes = static_cast<double>(in_.bytes() + out_.bytes());
-    return cost;
+    return {.moved_bytes = static_cast<double>(in_.bytes() + out_.bytes())};
   }
 
   void Reset(Stream& stream) override {
