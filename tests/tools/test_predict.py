@@ -20,7 +20,8 @@ from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
 from overlapbench.prediction.replay import Rules, replay
 from overlapbench.prediction.schedules import Row, Run, Step, Time, Work, read_rows
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.view.prediction import specification
+from overlapbench.view.console import Screen
+from overlapbench.view.prediction import HEADS, specification, text_of
 from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
 
 MACHINE = Machine()
@@ -410,6 +411,17 @@ def test_the_chart_divides_by_the_fewest_gpus_and_names_the_step_on_the_most() -
     found = {one["gpus"]: one["efficiency"] for one in panels[1]["data"]["values"]}
     assert found == {2: 100, 8: 80, 16: 50, 64: 25}
     assert drawn["title"]["text"] == ["On 64 GPUs, the step takes 40.00 ms (39.00 to 41.00)"]
+
+
+def test_a_prediction_takes_one_line_of_80_columns_and_no_column_is_empty() -> None:
+    here = Prediction("Fsdp/a", 2, 1, None, 18.28, 15.94, 20.61, 13, 4.1, 1.1, 0, 20.5)
+    far = Prediction("Fsdp/a", 1024, 128, Network(50), 1912, 1000, 2824, 133, 50, 19, 1710)
+    head, _, *lines = text_of([here, far], Screen()).splitlines()
+    assert [line.split()[0] for line in lines] == ["2", "1024"]
+    assert "GB/s" in head
+    heads = text_of([here], Screen(100)).splitlines()[0].split()
+    assert heads == ["GPUs", "nodes", "ms", *HEADS[4:]]
+    assert text_of([far], Screen(100)).splitlines()[0].split() == list(HEADS[:-2])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Predictions for people: a table, a sentence of advice, and a chart."""
 
 from collections.abc import Sequence
+from itertools import compress
 
 from overlapbench.grouping import grouped
 from overlapbench.output import counted
@@ -17,17 +18,20 @@ from overlapbench.view.vega import PICTURES, Spec
 
 __all__ = ["HEADS", "PICTURES", "advice", "cells", "errors", "picture", "specification", "text_of"]
 
-HEADS = ("GPUs", "nodes", "GB/s", "ms", "95 % interval", "comp", "link", "contention", "prior",
+HEADS = ("GPUs", "nodes", "GB/s", "ms", "interval", "comp", "link", "contention", "prior",
           "measured", "error")  # fmt: skip
 
 
 def text_of(found: Sequence[Prediction], screen: Screen) -> str:
-    """Write a table with a line for each prediction."""
+    """Write a table with a line for each prediction, without columns that are empty."""
+    lines = [cells(one) for one in found]
+    filled = [any(column) for column in zip(*lines, strict=True)]
+    heads = [*compress(HEADS, filled)]
     entries = [
-        Entry(name, [cells(one) for one in same])
+        Entry(name, [[*compress(cells(one), filled)] for one in same])
         for name, same in grouped(found, lambda one: one.name).items()
     ]
-    return table(screen, HEADS, entries, words=0)
+    return table(screen, heads, entries, words=0)
 
 
 def cells(one: Prediction) -> tuple[str, ...]:
@@ -37,7 +41,7 @@ def cells(one: Prediction) -> tuple[str, ...]:
         str(one.hosts),
         f"{one.network.GBps:g}" if one.network else "",
         digits(one.ms),
-        _ends(one),
+        f"{digits(one.low, 3)} to {digits(one.high, 3)}",
         *(f"{100 * share / one.ms:.0f} %" for share in shares),
         "" if one.measured is None else digits(one.measured),
         "" if one.error is None else f"{100 * one.error:+.1f} %",
