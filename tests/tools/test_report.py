@@ -320,9 +320,8 @@ def test_caveats_about_the_figures_are_announced(tmp_path: Path) -> None:
 
 def test_a_run_not_to_be_trusted_is_announced_though_others_are_good(tmp_path: Path) -> None:
     good = samples.document([samples.row(COMM)], self_test="passed: slowdown 1.00 of 1.00")
-    bad = samples.document(
-        [samples.row(COMM)], self_test="failed: slowdown 1.39 of 1.00", busy="no"
-    )
+    failed = "failed: slowdown 1.39 of 1.00"
+    bad = samples.document([samples.row(COMM)], date="later", self_test=failed, busy="no")
     page = page_of(tmp_path, good, bad)
     assert "the self-test failed: slowdown 1.39 of 1.00." in page.html
     assert "The machine was busy before the run: no." in page.html

@@ -58,11 +58,9 @@ def require_comparable(nodes: Sequence[Recording]) -> None:
                 f"{one.file} is of {one.machine}, {first.file} of {first.machine}:"
                 " compare nodes of one model and number of GPUs"
             )
-    seen: dict[str, str] = {}
-    for one in nodes:
-        if one.measurement in seen:
-            raise ResultError(f"{one.file} is the same measurement as {seen[one.measurement]}")
-        seen[one.measurement] = one.file
+    for one, *copies in grouped(nodes, lambda node: node.measurement).values():
+        if copies:
+            raise ResultError(f"{copies[0].file} is the same measurement as {one.file}")
 
 
 def differences(nodes: Sequence[Recording], references: Sequence[Recording]) -> list[Difference]:

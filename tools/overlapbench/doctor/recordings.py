@@ -19,7 +19,7 @@ from overlapbench.grouping import grouped
 from overlapbench.output import ResultError, harmless
 from overlapbench.reading.result import Result
 from overlapbench.reading.rows import Row
-from overlapbench.reading.source import decode_json, load
+from overlapbench.reading.source import decode_json, load, measurement_of
 
 SCHEMA = "1"
 _FOREIGN = "foreign_gpu_processes"
@@ -68,9 +68,9 @@ class Recording:
         return f"{count}{self.context['device']}"
 
     @property
-    def measurement(self) -> str:
-        """What a copy of the file shares with it, and another measurement does not."""
-        return f"{self.context} {self.figures}"
+    def measurement(self) -> object:
+        rows = ((row, *sorted(found.items())) for row, found in self.figures.items())
+        return measurement_of(self.context.get("date"), rows)
 
     def is_noisy(self, row: str) -> bool:
         """Tell whether a row is noisy; on the host backend, where most are, that is no doubt."""

@@ -132,7 +132,7 @@ def distinct(runs: Sequence[ProgramRun]) -> tuple[list[ProgramRun], tuple[str, .
     first: dict[object, ProgramRun] = {}
     own, copies = [], []
     for run in runs:
-        same = first.setdefault(run.identity, run)
+        same = first.setdefault(run.measurement, run)
         if same is run or same.source == run.source:
             own.append(run)
         else:

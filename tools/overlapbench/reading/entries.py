@@ -53,6 +53,7 @@ from overlapbench.reading.source import (
     Fields,
     check_context,
     is_own,
+    measurement_of,
     read_incomplete,
 )
 from overlapbench.statistics.intervals import Interval
@@ -100,6 +101,13 @@ class Entries:
     def incomplete(self) -> str:
         """Why the run ended before all rows were measured; "" if all were."""
         return read_incomplete(self.document)
+
+    @cached_property
+    def measurement(self) -> object:
+        """What copies of the file share, and no other measurement has."""
+        measured = (row for row in self.rows if row.figures)
+        rows = ((row.name, row.repetition, *row.figures.values()) for row in measured)
+        return measurement_of(self.document.context.values.get("date"), rows)
 
     def column(self, name: str) -> Array:
         """Return a counter, SAVED or ERROR of every entry; NaN where it is missing."""

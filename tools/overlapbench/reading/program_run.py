@@ -71,16 +71,8 @@ class ProgramRun:
     errors: Array  # standard errors of the times' logarithms inside the run; NaN if unknown
     repetitions: Sequence[int]
     problems: Sequence[str]  # why figures cannot be trusted; "" for a good row
-    doubt: str = ""  # why rows are missing, or none can be trusted; "" if all is well
-    date: str = ""  # of the measurement, as the file has it
-
-    @property
-    def identity(self) -> object:
-        """What a copy of the file shares with it, and another run does not."""
-        if not np.isfinite(self.values).any():
-            return id(self)  # every row failed: nothing tells two such runs apart
-        rows = zip(self.names, self.problems, map(bytes, self.values), strict=True)
-        return self.date, frozenset(rows)
+    doubt: str  # why rows are missing, or none can be trusted; "" if all is well
+    measurement: object  # `measurement_of` the file
 
     def time_ms(self, name: str) -> float:
         """Return the time of a benchmark; NaN if nothing was measured."""
@@ -113,7 +105,7 @@ def to_program_run(entries: Entries) -> ProgramRun:
         [len(found) for found in places.values()],
         [_problem(entries, found) for found in places.values()],
         _doubt(entries),
-        str(context.get("date", "")),
+        entries.measurement,
     )
 
 

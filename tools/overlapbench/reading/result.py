@@ -14,7 +14,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,8 @@ class Result:
     context: Mapping[str, object]
     rows: tuple[Row, ...]
     table: Table
-    incomplete: str = ""  # why the run ended before all rows were measured; "" if all were
+    incomplete: str  # why the run ended before all rows were measured; "" if all were
+    measurement: object = field(compare=False)  # `measurement_of` the file
 
     @property
     def machine(self) -> str:
@@ -175,8 +176,8 @@ def to_result(entries: Entries, title: str) -> Result:
         runs = [_row(label, name, entries.rows[place], entries.table) for place in places]
         lonely = Row(label, name, {}, State.ERROR, reason=ONLY_AGGREGATES, table=entries.table)
         rows.append(sum_up(runs, "repetitions") if runs else lonely)
-    incomplete = entries.incomplete
-    return Result(label, entries.backend, context.values, tuple(rows), entries.table, incomplete)
+    about = entries.incomplete, entries.measurement
+    return Result(label, entries.backend, context.values, tuple(rows), entries.table, *about)
 
 
 def _row(label: str, name: BenchmarkName, entry: Entry, table: Table) -> Row:

@@ -12,7 +12,7 @@ import json
 import math
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -253,6 +253,15 @@ def read_incomplete(document: Document) -> str:
     if not isinstance(reason, str):
         raise ResultError(f"{document.source}: incomplete: {short(reason)} is not text")
     return harmless(reason)
+
+
+def measurement_of(date: object, rows: Iterable[Hashable]) -> object:
+    """Return what copies of a measurement share, and no other one has: its date and its figures.
+
+    Where nothing was measured, nothing tells two of them apart: each is like no other.
+    """
+    figures = frozenset(rows)
+    return (str(date), hash(figures)) if figures else object()
 
 
 def failed_self_test(context: Mapping[str, object]) -> bool:

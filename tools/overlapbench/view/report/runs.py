@@ -5,19 +5,19 @@ runs of one build. They are reduced to their medians, as comparisons do: drawn s
 would be five curves on top of each other. A copy of a file is no other run.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from overlapbench.grouping import grouped
 from overlapbench.output import ResultError, expand
-from overlapbench.reading.program_run import ProgramRun, parse_program_run, surroundings
+from overlapbench.reading.entries import read_entries
+from overlapbench.reading.program_run import ProgramRun, surroundings, to_program_run
 from overlapbench.reading.result import (
     Result,
     failed_self_test,
-    parse_result,
     source_titles,
     sum_up,
+    to_result,
     unite,
 )
 from overlapbench.reading.source import load
@@ -88,15 +88,15 @@ def read_runs(arguments: Sequence[str], compared: bool) -> tuple[list[Run], list
     each: list[ProgramRun] = []
     count = 0
     for source, title in source_titles(expand(arguments)).items():
-        text = load(source)
-        runs.append(Run(parse_result(source, text, title), (title,)))
+        entries = read_entries(source, load(source), own=True)
+        runs.append(Run(to_result(entries, title), (title,)))
         count += len(runs[-1].result.rows)
         if count > LARGEST_ROWS:
             raise ResultError(
                 f"{source}: benchmarks: above {LARGEST_ROWS} rows in all: give fewer files"
             )
         if compared:
-            each.append(parse_program_run(source, text))
+            each.append(to_program_run(entries))
     results = unite([run.result for run in runs])
     united = [replace(run, result=result) for run, result in zip(runs, results, strict=True)]
     merged = merge_repeated(united)
@@ -117,14 +117,7 @@ def merge_repeated(runs: Sequence[Run]) -> list[Run]:
 
 def _without_copies(runs: Sequence[Run]) -> list[Run]:
     """Keep the first of equal measurements, with the names of the others."""
-
-    def identity(run: Run) -> object:
-        rows = (row for row in run.result.rows if not math.isnan(row.time_ms))
-        figures = frozenset((row.name, row.time_ms, *row.counters.values()) for row in rows)
-        about = map(run.result.context.get, ("date", "self_test", "busy"))
-        return (*about, figures) if figures else id(run)
-
-    alike = grouped(runs, identity).values()
+    alike = grouped(runs, lambda run: run.result.measurement).values()
     return [replace(same[0], copies=tuple(run.name for run in same[1:])) for same in alike]
 
 
