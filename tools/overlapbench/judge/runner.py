@@ -26,6 +26,7 @@ from overlapbench.reading.program_run import ProgramRun, parse_program_run
 from overlapbench.reading.source import load
 
 _TIME_TO_END_S = 5.0
+_LOOK_S = 1.0  # interval at which a run is watched
 _MEASURED = frozenset({0, 1})  # all rows, or all but those that the result shows as failed
 _LONG_FILTER = re.compile(r"'--benchmark_filter=[^']{100,}'")
 _PROGRAM = "overlapbench"
@@ -40,7 +41,7 @@ class Runner:
     timeout_s: float
     say: Callable[[str], None] = print
     files: dict[str, bytes] = field(default_factory=dict)
-    watch: Callable[[str], None] | None = None  # gets what a run has printed, each second
+    watch: Callable[[str], None] = lambda _: None  # gets what a run has printed, each second
 
     def run(self, side: str, number: int, names: str) -> ProgramRun:
         """Run one side; ResultError if it fails, exceeds the timeout, or writes no result."""
@@ -104,7 +105,7 @@ def _run(
     log: Path,
     timeout_s: float,
     answer: Path,
-    watch: Callable[[str], None] | None = None,
+    watch: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Run to the end; standard output goes to `answer`, standard error to `log`."""
     with log.open("ab") as errors, answer.open("ab") as output:
@@ -120,17 +121,11 @@ def _run(
             raise ResultError(f"{command[0]}: cannot be started: {error.strerror}") from None
         try:
             ends = time.monotonic() + timeout_s
-            while watch:
+            while (left_s := ends - time.monotonic()) > 0:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    return process.wait(min(1.0, max(0.0, ends - time.monotonic())))
-                if time.monotonic() >= ends:
-                    break
+                    return process.wait(min(_LOOK_S, left_s))
                 watch(log.read_text(encoding="utf-8", errors="replace"))
-            return process.wait(max(0.0, ends - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            raise ResultError(
-                f"{_spelled(command)}: timed out after {timeout_s:g} s (--timeout-s)"
-            ) from None
+            raise ResultError(f"{_spelled(command)}: timed out after {timeout_s:g} s (--timeout-s)")
         finally:
             _end(process)
 

@@ -20,21 +20,11 @@ from overlapbench.grouping import grouped
 from overlapbench.output import ResultError, Wrapper, counted, harmless
 from overlapbench.statistics.intervals import digits
 from overlapbench.traces.model import WORK, Class
-from overlapbench.view import theme
+from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import joined
 from overlapbench.view.console import shortened
 from overlapbench.view.timeline import FOR_SMS, Bar, Lane, Link, Timeline, path_parts
-from overlapbench.view.vega import (
-    Drawing,
-    Record,
-    Spec,
-    chart_title,
-    field,
-    mark,
-    panel,
-    tooltip,
-    whole,
-)
+from overlapbench.view.vega import Drawing, Record, Spec
 
 TITLE = "Timeline"
 HINT = "Drag to pan, Ctrl + wheel to zoom, double-click to reset."
@@ -195,7 +185,7 @@ def draw_timelines(timelines: Sequence[Timeline], title: str, one_scale: bool = 
     """
     title, notes = harmless(title) or TITLE, _reading(timelines)
     made = _draw(timelines, [_heading(timeline) for timeline in timelines], one_scale)
-    made["title"] = chart_title(title, [" ".join(notes)])
+    made["title"] = vega.chart_title(title, [" ".join(notes)])
     return Drawing("timelines", title, timelines, notes, made)
 
 
@@ -253,7 +243,7 @@ def _draw(
         title = "time (ms)" if place == len(timelines) - 1 else None
         ends_ns = longest_ns if one_scale else timeline.length_ns
         scale = {"domain": [0, ends_ns / 1e6], "nice": False}
-        time = field("from:Q", title=title, scale=scale, axis={"tickCount": _TICKS})
+        time = vega.field("from:Q", title=title, scale=scale, axis={"tickCount": _TICKS})
         drawn = _panel(timeline, f"row{place}", time, colour, ends_ns)
         panels.append(drawn | ({"title": heading} if heading else {}))
     pan = {"type": "interval", "encodings": ["x"], "zoom": _ZOOM}
@@ -265,7 +255,7 @@ def _draw(
     ]
     scales = {"scale": {"x": "shared" if one_scale else "independent"}}
     drawn = {"concat": panels, "columns": 1, "spacing": 26}
-    return whole({**drawn, "resolve": scales, "params": params})
+    return vega.whole({**drawn, "resolve": scales, "params": params})
 
 
 def _panel(timeline: Timeline, view: str, x: Spec, colour: Spec, ends_ns: int) -> Spec:
@@ -278,7 +268,7 @@ def _panel(timeline: Timeline, view: str, x: Spec, colour: Spec, ends_ns: int) -
     labels = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), _LABELS)
     axis = {"domain": False, "ticks": False, **labels}
     tracks = {"domain": list(scale.tracks.values())}
-    at = {"x": x, "y": field("track:N", title=None, scale=tracks, axis=axis)}
+    at = {"x": x, "y": vega.field("track:N", title=None, scale=tracks, axis=axis)}
     path = [link for link in timeline.links if link.on_path]
     layers = [
         *_bars(bars, scale, at, colour, view),
@@ -286,39 +276,39 @@ def _panel(timeline: Timeline, view: str, x: Spec, colour: Spec, ends_ns: int) -
         *_links(_shown(_arrows(timeline)), scale, at, style="arrow"),
     ]
     height = _LANE * len(scale.tracks)
-    return panel(layers, [*map(scale.record, bars)], width=_PLOT, height=height)
+    return vega.panel(layers, [*map(scale.record, bars)], width=_PLOT, height=height)
 
 
 def _bars(bars: Sequence[Bar], scale: Scale, at: Spec, colour: Spec, view: str) -> list[Spec]:
     """Draw bars, strokes for bars that are too short, names where they fit, and the path."""
     low, high = ({"band": share} for share in (_HELD, _BAR))
-    told = {"color": colour, "tooltip": tooltip(*(f"{one}:N" for one in _TOLD))}
+    told = {"color": colour, "tooltip": vega.tooltip(*(f"{one}:N" for one in _TOLD))}
     outlined, stroked = at | {"x2": {"field": "to"}}, at | told
     filled = outlined | told
-    pale = {"opacity": field("share:Q", scale=None, legend=None)}
-    ink = {"text": field("label:N"), "color": field("ink:N", scale=None)}
+    pale = {"opacity": vega.field("share:Q", scale=None, legend=None)}
+    ink = {"text": vega.field("label:N"), "color": vega.field("ink:N", scale=None)}
     name = at | {"x": at["x"] | {"field": "middle"}} | ink
     path = f"datum['longest path'] && {_LOOK} !== 'held'"
     short = [bar for bar in bars if bar.kind in WORK and is_short(bar, scale.pixel_ns)]
     strokes = map(scale.record, with_strokes(short, scale.pixel_ns))
     return [
-        mark("bar", filled, f"{_LOOK} === 'held'", clip=True, height=low) | {"name": view},
-        mark("bar", filled | pale, f"{_LOOK} === 'short'", clip=True, height=high),
-        mark("bar", filled, f"{_LOOK} === 'wide'", clip=True, height=high, style="edge"),
-        mark("tick", stroked, "", strokes, clip=True, thickness=1, size=_LANE * _BAR),
-        mark("text", name, "datum.label", clip=True, fontSize=11),
-        mark("bar", outlined, path, clip=True, fill=None, style="outline", height=high),
+        vega.mark("bar", filled, f"{_LOOK} === 'held'", clip=True, height=low) | {"name": view},
+        vega.mark("bar", filled | pale, f"{_LOOK} === 'short'", clip=True, height=high),
+        vega.mark("bar", filled, f"{_LOOK} === 'wide'", clip=True, height=high, style="edge"),
+        vega.mark("tick", stroked, "", strokes, clip=True, thickness=1, size=_LANE * _BAR),
+        vega.mark("text", name, "datum.label", clip=True, fontSize=11),
+        vega.mark("bar", outlined, path, clip=True, fill=None, style="outline", height=high),
     ]
 
 
 def _links(links: Sequence[Link], scale: Scale, at: Spec, style: str) -> list[Spec]:
     records = [scale.link(link) for link in links]
     head = {"style": "arrowhead", "filled": True, "opacity": 1, "shape": "triangle-right"}
-    reaches = {"x": field("reach:Q"), "y": field("into:N")}
+    reaches = {"x": vega.field("reach:Q"), "y": vega.field("into:N")}
     rule = at | {"x2": {"field": "reach"}, "y2": {"field": "into"}}
     return [
-        mark("rule", rule, "", records, clip=True, style=style),
-        mark("point", reaches, "", records, clip=True, **head, size=70, xOffset=-4),
+        vega.mark("rule", rule, "", records, clip=True, style=style),
+        vega.mark("point", reaches, "", records, clip=True, **head, size=70, xOffset=-4),
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.result import Row
-from overlapbench.view import theme
+from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import Naming, unnamed
 from overlapbench.view.charts.records import (
     ChartKind,
@@ -21,19 +21,7 @@ from overlapbench.view.charts.records import (
     record_of,
     state_text,
 )
-from overlapbench.view.vega import (
-    BAD,
-    GOOD,
-    Record,
-    Spec,
-    lay_out,
-    mark,
-    panel,
-    split,
-    told,
-    tooltip,
-)
-from overlapbench.view.vega import field as encoded
+from overlapbench.view.vega import Record, Spec
 
 _LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
 _MARGIN = 25  # beside a panel
@@ -74,7 +62,7 @@ class Cells(ChartKind):
         ordered = sorted(rows, key=self.across_order(rows)) if self.across_order else rows
         across = list(dict.fromkeys(map(self.across(rows), ordered)))
         down = list(dict.fromkeys(map(self.down(rows), rows)))
-        parts = split(cells, "panel")
+        parts = vega.split(cells, "panel")
         columns, width = self._width(len(parts), len(across), _LETTER_WIDTH * max(map(len, down)))
         colour, leftmost = self._colour(cells), list(parts)[::columns]
 
@@ -83,13 +71,13 @@ class Cells(ChartKind):
             beside = {"labels": part[0]["panel"] in leftmost, **theme.CELL_AXIS}
             x, y = {"domain": across}, {"domain": down}
             places = {
-                "x": encoded("across:N", title=self.across_title, scale=x, axis=above),
-                "y": encoded("down:N", title=self.down_title, scale=y, axis=beside),
+                "x": vega.field("across:N", title=self.across_title, scale=x, axis=above),
+                "y": vega.field("down:N", title=self.down_title, scale=y, axis=beside),
             }
             return self._panel(part, places, colour)
 
         height = _HEIGHT + _LINE * max(0, max(cell["lines"] for cell in cells) - 2)
-        return lay_out(parts, draw, columns, height * len(down), width * len(across))
+        return vega.lay_out(parts, draw, columns, height * len(down), width * len(across))
 
     def _width(self, panels: int, cells: int, labels: float) -> tuple[int, float]:
         """Return the number of panels side by side, and the width of a cell."""
@@ -108,11 +96,11 @@ class Cells(ChartKind):
         places = grouped(cells, lambda one: (one["panel"], one["across"], one["down"]))
         cells = [max(same, key=_badness) for same in places.values()]
         if self.to_best:
-            for part in split(cells, "panel").values():
+            for part in vega.split(cells, "panel").values():
                 best = min((cell["loss"] for cell in part if cell["trusted"]), default=1.0)
                 for cell in part:
                     cell["loss"] = cell["loss"] / best if cell["trusted"] else None
-        return list(chain(*split(cells, "panel").values()))
+        return list(chain(*vega.split(cells, "panel").values()))
 
     def _cell(self, row: Row, **place: str) -> Record:
         measured, lines = self.measured, [line(row) for line in self.lines]
@@ -128,21 +116,21 @@ class Cells(ChartKind):
     def _panel(self, cells: Sequence[Record], places: Spec, colour: Spec) -> Spec:
         measured = (f"{self.measured}{end}" for end in ("", "_low", "_high"))
         fields = (f"{one}:Q" for one in (*measured, *self.tooltip))
-        base = places | {"tooltip": told("across:N", "down:N", *fields)}
+        base = places | {"tooltip": vega.told("across:N", "down:N", *fields)}
         layers = [
-            mark("rect", base | {"color": colour}, GOOD),
-            mark("rect", base, BAD, **theme.UNTRUSTED_CELL),
+            vega.mark("rect", base | {"color": colour}, vega.GOOD),
+            vega.mark("rect", base, vega.BAD, **theme.UNTRUSTED_CELL),
         ]
         if missing := self._unmeasured(cells, places):
-            why = {"tooltip": tooltip("across:N", "down:N", "problem:N")}
-            layers.append(mark("rect", places | why, "", missing, **theme.UNMEASURED_CELL))
+            why = {"tooltip": vega.tooltip("across:N", "down:N", "problem:N")}
+            layers.append(vega.mark("rect", places | why, "", missing, **theme.UNMEASURED_CELL))
         for line in range(max(cell["lines"] for cell in cells)):
             font = theme.CELL_DETAIL if line else {}
             dy = f"{_LINE} * ({line} - (datum.lines - 1) / 2) + (datum.lines > 1)"
-            text = base | {"text": encoded(f"line{line}:N")}
+            text = base | {"text": vega.field(f"line{line}:N")}
             looks = {"color": theme.ON_CELL, **font, "dy": {"expr": dy}}
-            layers.append(mark("text", text, f"datum.lines > {line}", **looks))
-        return panel(layers, cells)
+            layers.append(vega.mark("text", text, f"datum.lines > {line}", **looks))
+        return vega.panel(layers, cells)
 
     def _unmeasured(self, cells: Sequence[Record], places: Spec) -> list[Record]:
         """Make the records of the panel's places without a row."""
@@ -163,7 +151,7 @@ class Cells(ChartKind):
         colours = [theme.SKY, "#FFFFFF", theme.VERMILION][-len(domain) :]
         scale = {"domain": domain, "range": colours, "interpolate": "lab", "clamp": True}
         legend = {"orient": "bottom", "direction": "horizontal", "gradientLength": 260}
-        return encoded("loss:Q", title=self.colour, scale=scale, legend=legend)
+        return vega.field("loss:Q", title=self.colour, scale=scale, legend=legend)
 
 
 def _badness(cell: Record) -> tuple[bool, float]:
