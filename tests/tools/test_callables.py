@@ -116,17 +116,6 @@ def test_the_return_value_of_a_check_is_the_verdict(result: object, text: str) -
     assert ask(lambda: result)[:2] == (0, "")
 
 
-def test_only_the_check_of_a_work_gives_a_verdict() -> None:
-    work = Work(lambda: False, reset=lambda: False, verify=lambda: False)
-    callbacks = Wrapped(HOST).entry("mine", work, gated=True).callbacks
-    told = []
-    for callback in (callbacks.enqueue, callbacks.reset, callbacks.verify):
-        answer = Answer()
-        assert callback(None, None, ctypes.byref(answer)) == 0
-        told.append(answer.text.decode())
-    assert told == ["", "", "the result is wrong"]
-
-
 def test_a_verdict_has_its_numbers() -> None:
     *_, answer = ask(lambda: Verdict(0.25, 0.5), judges=True)
     assert (answer.max_rel_err, answer.tolerance) == (0.25, 0.5)

@@ -84,26 +84,6 @@ def test_markdown_shows_a_name_as_it_is(tmp_path: Path, capsys: Capture) -> None
     assert html.unescape(page).count(name) == 3  # the row, and its reason on both sides
 
 
-def test_every_format_names_the_slower_row(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, made_runs.side(5, 1), made_runs.side(5, 2, {SLOW: 1.05}))
-    for form in FORMATS:
-        assert run(*arguments, "--format", form) == 1
-        text = capsys.readouterr().out
-        assert "slower" in text
-        assert SLOW.split("/")[2] in text
-
-
-def test_junit_counts_and_fails_with_the_comparison(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, made_runs.side(5, 1), made_runs.side(5, 2, {SLOW: 1.05}))
-    assert run(*arguments, "--format", "junit") == 1
-    suite = ElementTree.fromstring(capsys.readouterr().out)
-    assert (suite.get("tests"), suite.get("failures")) == (str(len(NAMES)), "1")
-    (case,) = (case for case in suite if case.find("failure") is not None)
-    assert case.get("name") == SLOW
-    assert run(*sides(tmp_path, one(A), one(B)), "--format", "junit") == 3
-    assert ElementTree.fromstring(capsys.readouterr().out).find(".//failure") is not None
-
-
 def test_outputs_are_written_by_suffix(tmp_path: Path, capsys: Capture) -> None:
     arguments = sides(tmp_path, one(A), one(A))
     files = [tmp_path / f"diff{suffix}" for suffix in (".txt", ".md", ".json", ".xml")]
@@ -130,12 +110,6 @@ def test_colour_is_for_terminals_only(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr(sys, "stdout", stream)
         assert run(*arguments) == 3
         assert ("\x1b[" in stream.getvalue()) == coloured
-    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
-        with monkeypatch.context() as patch:
-            patch.setenv(name, value)
-            patch.setattr(sys, "stdout", stream := Terminal())
-            assert run(*arguments) == 3
-        assert "\x1b" not in stream.getvalue()
 
 
 def test_a_closed_pipe_is_reported_in_one_line(tmp_path: Path) -> None:

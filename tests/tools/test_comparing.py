@@ -6,7 +6,7 @@ import pytest
 
 import made_runs
 import samples
-from comparing import SLOW, A, B, Capture, compared, one, run, sides
+from comparing import SLOW, A, Capture, compared, one, run, sides
 from made_runs import write_side
 from overlapbench.cli import gate
 from overlapbench.judge.judgements import Verdict
@@ -114,23 +114,3 @@ def test_a_wrong_default_is_one_line(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert all(f"pyproject.toml: tool.overlapbench.{complaint}" in line for line in lines)
-
-
-# ---- flags
-
-
-def test_underscores_and_dashes_are_alike(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, one(A), one(A))
-    for flag in (["--max_floor", "40"], ["--max_floor=40"], ["--max-floor=40"]):
-        assert limit(capsys, *arguments, *flag) == 0.4
-    base, candidate = (f"no_such_{side}" for side in ("base", "candidate"))
-    words = ["run", "--base", base, "--candidate", candidate, "--timeout_s=5", "--min_guarded=1"]
-    assert gate.main(words) == 2
-    assert "no_such_" in capsys.readouterr().err  # a value stays as it is
-
-
-def test_json_is_a_flag(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, one(A, B), one(A, B))
-    assert run(*arguments, "--json") == run(*arguments, "--format", "json")
-    first, second = capsys.readouterr().out.split("}\n{")
-    assert first.strip("{}\n") == second.strip("{}\n")

@@ -218,13 +218,6 @@ def test_without_a_format_nothing_is_guessed(
     )
 
 
-def test_a_file_is_written_whole(result: str, tmp_path: Path, capsys: Capture) -> None:
-    output = tmp_path / "out.csv"
-    assert export.main([result, "--format=csv", "-o", str(output)]) == 0
-    assert capsys.readouterr().out == ""
-    assert output.read_text() == exported(capsys, result, "--format=csv")
-
-
 @pytest.mark.parametrize("form", FORMATS)
 def test_recorded_results_are_exported(form: str, tmp_path: Path, capsys: Capture) -> None:
     exports = 0

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 import histories
 import made_runs
 import samples
-from overlapbench.cli import compare, history
+from overlapbench.cli import history
 from overlapbench.judge.history import SCRIPT, Machine, Run, open_history, parse_run, read_runs
-from overlapbench.judge.series import find_changes, read_series
+from overlapbench.judge.series import read_series
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import TIME, stored_table
 from samples import Json
@@ -90,20 +90,6 @@ def test_a_file_comes_back_byte_for_byte(
     capfdbinary.readouterr()
     assert run("export", "1") == 0
     assert capfdbinary.readouterr().out == content
-
-
-def test_exported_runs_compare_as_equal(folder: Path, capsys: Capture) -> None:
-    base = made_runs.side(5, 1)
-    files = made_runs.write_side(folder, "b", base)
-    assert run("add", *files) == 0
-    assert run("export", "-o", "out") == 0
-    capsys.readouterr()
-    exported = [f"out/run-{i + 1}.json" for i in range(5)]
-    arguments = ["--base", *files, "--new", *exported, "--format", "json"]
-    assert compare.main(arguments) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["counts"]["same"] == len(made_runs.NAMES)
-    assert {f["change"] for row in document["rows"] for f in row["findings"]} == {0.0}
 
 
 def test_repetitions_are_their_median(folder: Path) -> None:
@@ -232,17 +218,6 @@ def test_a_series_continues_across_named_fields(folder: Path) -> None:
     assert [point.run.id for point in series.points] == [1, 2]
 
 
-def test_gpu_results_are_told_apart_by_host(folder: Path) -> None:
-    """Four nodes in turn are four series, which differ by a constant."""
-    rows = [A | {"real_time": 1.0 + 0.05 * (day % 4)} for day in range(24)]
-    add(*(dated(day + 1, row, host_name=f"node{day % 4}") for day, row in enumerate(rows)))
-    series = list(read_series(stored(), "", TIME_MS))
-    (joined,) = read_series(stored(), "", TIME_MS, ("host",))
-    assert [len({point.value for point in part.points}) for part in series] == [1] * 4
-    assert len(joined.points) == 24
-    assert find_changes(joined) == []
-
-
 def test_a_machine_is_written_without_what_is_usual() -> None:
     context = {"backend": "cuda", "device": "H200", "ranks": "2", "hosts": "n1", "gate": "on"}
     machine = Machine.of(context | {"num_cpus": 8})
@@ -319,25 +294,6 @@ def test_a_terminal_is_wide_enough(
     assert f"Overlap/{name}" in re.sub(r"\n +", "", shown["changes"])
     beside = re.search(rf"^Overlap/{re.escape(name)} +worse +\+20", shown["changes"], re.M)
     assert bool(beside) == (columns == 200)
-
-
-@pytest.mark.parametrize(
-    ("variables", "coloured"),
-    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
-)
-def test_a_terminal_that_wants_no_colours_gets_none(
-    variables: dict[str, str], coloured: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    add(dated(1, samples.overlap("AllToAll+Gemm/n:1")))
-    for name, value in ({"NO_COLOR": "", "TERM": "xterm"} | variables).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "stdout", stream := Terminal())
-    assert run("list") == 0
-    assert ("\x1b[" in stream.getvalue()) == coloured
 
 
 # ---- once, and for good
@@ -563,23 +519,3 @@ def test_names_and_paths_are_never_sql_markup_or_paths(folder: Path, capsys: Cap
     with open_history(Path("h'?#%.sqlite")) as opened:
         (series,) = read_series(opened.runs(), "^BM_", TIME_MS)
     assert series.benchmark == HOSTILE
-
-
-def test_runs_of_a_glob_are_read_in_order(folder: Path) -> None:
-    for i in (2, 1):
-        samples.write(Path(f"r{i}.json"), dated(i))
-    assert [run.source for _, run in read_runs(["r?.json"])] == ["r1.json", "r2.json"]
-    with pytest.raises(ResultError, match="no file matches"):
-        read_runs(["q?.json"])
-
-
-def test_it_is_a_program_with_help() -> None:
-    done = subprocess.run(
-        [*samples.PROGRAM, "history", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "overlapbench history add nightly/*.json" in done.stdout
-    for action in ("add", "list", "export", "trend", "changes"):
-        assert f"    {action} " in done.stdout

@@ -106,15 +106,6 @@ def test_a_hostile_file_is_refused_by_every_tool(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.json", "good.json"]
 
 
-@pytest.mark.parametrize("data", [b"\xff\xfe{\x00", b"\xef\xbb\xbf{", b"\x00", b"{}\xff"])
-def test_no_text_or_no_json_is_refused(data: bytes, tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "run.json"
-    path.write_bytes(data)
-    assert benchmark_compare.main([str(path), str(path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"overlapbench compare: {path}: not JSON")
-
-
 @pytest.mark.parametrize("tool", sorted(MAINS))
 def test_a_loop_of_links_is_refused(
     tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture

@@ -76,6 +76,7 @@ def test_a_names_text_tells_its_family(name: BenchmarkName) -> None:
     [
         ("BM_Memcpy", ["BM_Memcpy"], "BM_Memcpy"),
         ("BM_Memcpy/8/64", ["BM_Memcpy"], "BM_Memcpy"),
+        ("BM_Sort/8/repeats:2", ["BM_Sort"], "BM_Sort"),
         ("BM_Memcpy/real_time", ["BM_Memcpy", "real_time"], "BM_Memcpy"),
         ("8/bytes:1", [], "8"),
         ("", [], ""),
@@ -103,36 +104,16 @@ def test_any_text_is_a_name_or_a_value_error(text: str) -> None:
     assert text.startswith(str(name))
 
 
-def test_an_overlap_name_is_taken_apart() -> None:
-    name = BenchmarkName.parse(
-        "Overlap/AllReduce+CublasGemm/bytes:1073741824/n:8192/precision:bf16/repeat:4/repeats:3"
-    )
-    assert name.family == "Overlap"
-    assert name.workloads == ("AllReduce", "CublasGemm")
-    assert name.axes == (
-        ("bytes", "1073741824"),
-        ("n", "8192"),
-        ("precision", "bf16"),
-        ("repeat", "4"),
-    )
-    assert name.axis("n") == "8192"
-    assert name.axis("cache") is None
-
-
-def test_a_family_of_two_words_is_taken_apart() -> None:
-    name = BenchmarkName.parse("Lab/Matrix/AllGather+CublasGemm/bytes:1/first:comm/repeats:3")
-    assert name.family == "Lab/Matrix"
-    assert name.workloads == ("AllGather", "CublasGemm")
-    assert name.axes == (("bytes", "1"), ("first", "comm"))
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("", "is not Family/Workload"),
-        ("BM_Memcpy", "is not Family/Workload"),
+        ("Overlap", "'Overlap' is not Family/Workload/axis:value/..."),
         ("Comm/repeats:3", "is not Family/Workload"),
-        ("Comm/All Reduce", "'All Reduce' is not the name"),
+        ("Comm/All Reduce", "'All Reduce' is not the name of a family or a workload"),
+        ("Comm/A_b", "'A_b' is not the name"),
+        ("Comm/A/n", "'n' is not axis:value"),
+        ("Comm/A/N:1", "'N:1' is not axis:value"),
         ("Comm/A+B+C", "Comm takes 1 or 2 workloads, not 'A+B+C'"),
         ("Overlap/AllToAll", "Overlap takes 2 or 3 workloads, not 'AllToAll'"),
         ("Overlap/AllToAll+", "'' is not the name"),
@@ -161,6 +142,8 @@ def test_malformed_names_are_refused(text: str, reason: str) -> None:
         ("bytes:(4K|67108864)$", "bytes:(4096|67108864)$"),
         ("matrix_bytes:2G", "matrix_bytes:2147483648"),
         ("n:64Max/16x16K/B2M/tf32", "n:64Max/16x16K/B2M/tf32"),
+        ("64MB x64M _64M 64m 1234567890K", "64MB x64M _64M 64m 1234567890K"),
+        ("123456789K/0K", f"{123456789 << 10}/0"),
     ],
 )
 def test_sizes_are_found_in_either_form(text: str, spelled: str) -> None:

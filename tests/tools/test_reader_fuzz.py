@@ -164,19 +164,6 @@ def test_every_truncation_is_refused(reader: Reader, tmp_path: Path) -> None:
         require_one_harmless_line(refusal, path)
 
 
-@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
-def test_nesting_without_end_is_refused(reader: Reader, tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    for opening in (
-        b"[" * 200_000,
-        b'{"a":' * 200_000,
-        b'{"context":{},"benchmarks":' + b"[" * 200_000,
-    ):
-        refusal = read(reader, path, opening)
-        assert refusal
-        require_one_harmless_line(refusal, path)
-
-
 @given(data=damaged_bytes(RESOURCES))
 @SETTINGS
 def test_damaged_resources_are_taken_or_refused(data: bytes) -> None:

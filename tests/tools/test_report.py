@@ -479,33 +479,6 @@ def test_standard_input_on_both_sides_is_refused(
     )
 
 
-def test_a_report_that_cannot_be_written_keeps_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = samples.write(tmp_path / "run.json", samples.document(samples.sweep()))
-    out = tmp_path / "report.html"
-    out.write_text("before")
-
-    def full_disk(path: Path, data: bytes) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full_disk)
-    assert run(source, "-o", out) == 2
-    assert capsys.readouterr().err.endswith("cannot be written: No space left on device\n")
-    assert out.read_text() == "before"
-    assert {path.name for path in tmp_path.iterdir()} == {"run.json", "report.html"}
-
-
-def test_help_has_examples_and_an_odd_flag_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        run("--help")
-    assert stopped.value.code == 0
-    assert "overlapbench report new?.json --base base?.json" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as stopped:
-        run("run.json", "-o", "x", "--odd")
-    assert stopped.value.code == 2
-
-
 def test_recorded_results_make_one_report(tmp_path: Path) -> None:
     sources = sorted((REPOSITORY / "docs/results").glob("*/*.json"))
     assert sources, "docs/results holds no results"

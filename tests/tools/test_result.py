@@ -221,14 +221,6 @@ def test_files_that_are_not_results_are_refused(text: str) -> None:
     assert_refused(text, "")
 
 
-def test_every_cut_is_refused() -> None:
-    text = json.dumps(samples.document([samples.overlap(PAIR)]))
-    for end in range(len(text)):
-        complaint = "not JSON, or cut short" if end else "empty"
-        with pytest.raises(ResultError, match=rf"^run\.json: {complaint}"):
-            parse_result("run.json", text[:end])
-
-
 def assert_refused(text: str, complaint: str) -> None:
     with pytest.raises(ResultError) as refusal:
         parse_result("run.json", text)

@@ -84,8 +84,8 @@ def test_a_figure_is_judged_with_its_interval(results: Results) -> None:
     assert slowdown.above(1.2)
     assert not slowdown.above(1.7)
     assert slowdown.below(slowdown.low) is slowdown.above(slowdown.high) is False
-    for judge in (slowdown.below, slowdown.above):
-        for limit in (slowdown.low + 0.01, 1.5, slowdown.high - 0.01):
+    for judge, end in ((slowdown.below, slowdown.high), (slowdown.above, slowdown.low)):
+        for limit in (slowdown.low + 0.01, 1.5, slowdown.high - 0.01, end):
             with pytest.raises(Inconclusive, match=r"^slowdown 1.500 .* against .* uncertain$"):
                 judge(limit)
     with pytest.raises(Inconclusive, match=r"^slowdown 1.000 against 1.5: no interval is known$"):
@@ -106,6 +106,7 @@ def test_a_figure_is_a_number(results: Results) -> None:
     assert json.dumps(figure) == "1.5"
     assert f"{figure:.1f} {figure}" == "1.5 1.500 (1.350 to 1.650)"
     assert pickle.loads(pickle.dumps(figure)).high == figure.high
+    assert repr(Figure(1.23456, "x")) == "x 1.235"
 
 
 def test_completion_shows_the_api() -> None:

@@ -1,6 +1,5 @@
 """The command line: files really written, pages without a network, refusals that change nothing."""
 
-import io
 import json
 import os
 import re
@@ -11,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -193,39 +191,6 @@ def test_the_output_lists_written_files_bad_rows_and_undrawn_rows(
         "in no chart: 2 Compute/Gemm",
         "not to be trusted: run (cuda, NVIDIA H200): Overlap/A+B/n:1: invalid: throttled",
     ]
-
-
-def test_every_family_with_a_chart_is_drawn(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    new = [samples.copies, samples.pipelines, samples.compute_transfers, samples.fragments]
-    new += [samples.priorities, samples.supplies, samples.launches, samples.copy_shares]
-    new += [
-        samples.bubbles,
-        samples.layers,
-        samples.buckets,
-        samples.steps,
-        samples.links,
-        samples.partitions,
-        samples.matrix,
-        samples.attributions,
-    ]
-    rows = [row for make in new for row in make()]
-    rows.append(samples.row("Copy/Sequential/cache:cold", GBps=3.0))
-    source = samples.write(tmp_path / "run.json", samples.document(rows))
-    assert run(source, "-o", tmp_path / "charts") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if line.startswith("in no chart")] == [
-        "in no chart: 1 Launch/RoundTrip, 1 Copy/Sequential"
-    ]
-    assert "<h1>What overlap costs</h1>" in (tmp_path / "charts/index.html").read_text()
-
-
-def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = json.dumps(samples.document(samples.sweep())).encode()
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
-    assert run("-", "-o", tmp_path / "charts") == 0
-    assert "standard input (cuda" in (tmp_path / "charts/slowdown.svg").read_text()
 
 
 def _bad_slowdown() -> samples.Json:

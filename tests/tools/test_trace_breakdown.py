@@ -130,6 +130,7 @@ def test_margins_do_not_depend_on_units_or_other_parts(parts: list[int], factor:
     scaled = half_width([factor * p for p in parts], [factor * w for w in wholes])
     assert scaled == pytest.approx(margin)
     assert (margin < 1e-12) == (len(set(parts)) == 1)
+    assert half_width([0] * len(parts), [0] * len(parts)) is None
 
 
 @given(_spans)

@@ -52,16 +52,6 @@ saves at most 33.3 % (2.000 ms).
     assert capsys.readouterr().out == expected
 
 
-def test_communication_that_only_names_tell_of_is_not_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    computation = ours("COMP", 0, 4000) | {"name": NCCL}
-    assert run(traces.write(tmp_path / "a.json", kineto([computation], None))) == 0
-    told = capsys.readouterr().out
-    assert "There is no communication.\nTools that classify kernels by name say 0.0 %." in told
-    assert "COMP, not COMM" in told
-
-
 def test_a_row_is_named_once_and_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = "Overlap/AllReduce+CublasGemm/bytes:67108864/n:8192/precision:bf16/grid:16x16/cache:cold"
     events = [ours("COMP", 9000 * n, 4000, sample=n, row=row) for n in range(3)]
@@ -110,32 +100,6 @@ def test_the_output_fits_80_columns(tmp_path: Path, capsys: pytest.CaptureFixtur
                 assert said in out
             for cause in ("for the host to enqueue", "unknown"):
                 assert cause in out
-
-
-def test_printed_shares_are_100_percent_together(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    events = [work(GEMM, 0, 1), work(NCCL, 1, 1), work(COPY, 2, 1), work(GEMM, 4, 3)]
-    assert run(traces.write(tmp_path / "a.json", kineto(events))) == 0
-    row = next(line for line in capsys.readouterr().out.splitlines() if line[:3] == "0  ")
-    shares = [float(cell) for cell in row.split()[2:10]]
-    assert sum(round(10 * share) for share in shares) == 1000
-    assert shares == [57.1, 14.3, 14.3, 0, 0, 0, 0, 14.3]
-
-
-def test_the_json_has_every_figure(tmp_path: Path) -> None:
-    path = traces.write(tmp_path / "a.json", kineto(everything(), 3))
-    assert run(path, "--step", 3, "-o", tmp_path / "out.json") == 0
-    document = json.loads((tmp_path / "out.json").read_text())
-    (one,) = document["ranks"]
-    assert (document["overlapbench_trace"], document["worst_rank"], one["rank"]) == ("1", 3, 3)
-    assert (one["file"], one["window"]) == (str(path), "ProfilerStep#3")
-    assert list(one["pct"]) == list(one["ms"])
-    assert sum(round(10 * share) for share in one["pct"].values()) == 1000
-    assert sum(one["ms"].values()) == pytest.approx(one["T_ms"])
-    assert {p["name"] for p in one["patterns"]} >= {"a starving device"}
-    assert one["pct"]["COMP"] > 0
-    assert one["pct"]["idle_host"] > 0
 
 
 def test_json_is_printed_or_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -307,15 +271,6 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_printed(
     (tmp_path / "a.json.json").mkdir()
     line = refusal(capsys, path, "-o", tmp_path / "a.json.json")
     assert line.startswith(f"overlapbench trace: {tmp_path}/a.json.json: cannot be written: ")
-
-
-def test_a_trace_that_unpacks_too_large_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("overlapbench.traces.packed.LARGEST_TEXT_BYTES", 1 << 20)
-    path = tmp_path / "bomb.json.gz"
-    path.write_bytes(gzip.compress(b" " * (2 << 20)))
-    assert refusal(capsys, path) == f"overlapbench trace: {path}: above 1 MiB when unpacked"
 
 
 def test_a_pipe_is_read_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,6 @@ from overlapbench.traces.files import read_traces
 from overlapbench.traces.intervals import union
 from overlapbench.traces.model import Class, Span, Trace
 from overlapbench.traces.rules import Rules
-from overlapbench.view.trace_comparison import compare
 from traces import GEMM, NCCL, Json, done, kineto, recorded, step, work
 
 GATHER = "ncclDevKernel_AllGather_RING_LL(args)"
@@ -156,32 +155,8 @@ def test_samples_are_matched_each_for_itself(tmp_path: Path) -> None:
 def test_doubts_are_told(tmp_path: Path) -> None:
     stated = [[collective(late, 100, group="0")] for late in (0, 50)]
     assert run(tmp_path, *stated)[0].notes == ()
-    assert run(tmp_path, stated[0], stated[1], stated[1])[0].notes == ()
     unstated = [[collective(late, 100)] for late in (0, 50, 50)]
     assert run(tmp_path, *unstated)[0].notes[0].startswith("the traces state no communicators")
-    assert run(tmp_path, *unstated[:2])[0].notes == ()
-    for rank, events in enumerate(unstated[:2]):
-        document = kineto(events, rank)
-        document["distributedInfo"]["world_size"] = 8
-        traces.write(tmp_path / f"rank{rank}.json", document)
-    files = [str(tmp_path / f"rank{rank}.json") for rank in (0, 1)]
-    (note,) = break_down(read_traces(files, Rules()))[0].notes
-    assert note.startswith("some ranks of a communicator have no trace here")
-
-
-@pytest.mark.parametrize(("members", "absent"), [("[0, 1]", False), ("[0, 1, 2]", True)])
-def test_a_communicator_tells_how_many_ranks_it_has(
-    members: str, absent: bool, tmp_path: Path
-) -> None:
-    """Eight ranks ran; two of them have traces."""
-    for rank in (0, 1):
-        event = collective(0, 100, group="0")
-        event["args"]["Process Group Ranks"] = members
-        document = kineto([event], rank)
-        document["distributedInfo"]["world_size"] = 8
-        traces.write(tmp_path / f"rank{rank}.json", document)
-    one, _ = break_down(read_traces([str(tmp_path)], Rules()))
-    assert any("have no trace here" in note for note in one.notes) == absent
 
 
 _ranks = st.lists(
@@ -231,14 +206,6 @@ def test_the_late_rank_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "last": 1,
         "others_waited_ms": 0.08,
     }
-
-
-def test_compared_times_are_means_of_the_ranks(tmp_path: Path) -> None:
-    (one,) = run(tmp_path, [work(GEMM, 1, 10)])
-    (other,) = run(tmp_path, [work(GEMM, 1, 20)])
-    groups = compare([one], [one, other]).values()
-    changes = {name: change for group in groups for name, *_, change in group}
-    assert changes == pytest.approx({"T": 0.005, "COMP only": 0.005, f"COMP {GEMM}": 0.005})
 
 
 def test_two_traces_are_compared_in_one_table(

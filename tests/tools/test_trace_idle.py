@@ -13,7 +13,6 @@ from overlapbench.traces.files import read_traces
 from overlapbench.traces.idle import Cause
 from overlapbench.traces.rules import Rules, parse_rule
 from traces import (
-    COPY,
     GEMM,
     NCCL,
     Json,
@@ -199,28 +198,3 @@ def test_another_rank_that_is_late_is_told_by_the_common_clock(tmp_path: Path) -
 
 def test_without_a_common_clock_skew_is_not_told(tmp_path: Path) -> None:
     assert _two_ranks(tmp_path, None) == ([10, 0, 90], ["the files share no clock, so"])
-
-
-def _found(events: list[Json], folder: Path) -> dict[str, float]:
-    return {f.name: f.pct for f in broken_down(events, folder / "trace.json").patterns}
-
-
-def test_many_short_kernels(tmp_path: Path) -> None:
-    short = [work(GEMM, 10 * i, 5) for i in range(10)]
-    assert _found([*short, work(GEMM, 100, 300)], tmp_path) == {"many short kernels": 12.5}
-    assert _found([*short, work(GEMM, 100, 500)], tmp_path) == {}
-    assert _found([work(GEMM, 0, 10), work(GEMM, 10, 10)], tmp_path) == {}
-
-
-def test_late_launches_and_starving_differ_in_how_long_the_host_was_away(tmp_path: Path) -> None:
-    assert _found(pair(50, 145), tmp_path) == {"gaps from late launches": 20.0}
-    assert _found(pair(800, 895), tmp_path) == {"a starving device": 80.0}
-    assert _found(pair(8, 107), tmp_path) == {}  # 3.8 %
-
-
-def test_copies_in_turn_with_kernels(tmp_path: Path) -> None:
-    name = "copies and kernels in turn, on different streams"
-    assert _found([work(COPY, 0, 20, 8), work(GEMM, 20, 80)], tmp_path) == {name: 20.0}
-    assert _found([work(COPY, 0, 20, 7), work(GEMM, 20, 80)], tmp_path) == {}  # on one stream
-    assert _found([work(COPY, 0, 20, 8), work(GEMM, 15, 85)], tmp_path) == {}  # a part is hidden
-    assert _found([work(COPY, 0, 20, 8)], tmp_path) == {}  # nothing to hide it

@@ -1,27 +1,23 @@
 """Patterns, arrows, matches, windows and shares at the limits of each rule, span by span."""
 
 import io
-import math
 import os
 import sys
 import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from overlapbench.output import ResultError
 from overlapbench.traces import breakdown, files, packed
-from overlapbench.traces.breakdown import PARTS, Breakdown, apportion, half_width, worst_of
+from overlapbench.traces.breakdown import PARTS, apportion
 from overlapbench.traces.collectives import doubts, matched, split, stated
-from overlapbench.traces.idle import Cause, explain_idle
+from overlapbench.traces.idle import Cause
 from overlapbench.traces.intervals import Intervals
 from overlapbench.traces.model import Category, Class, Span, Trace, Window
-from overlapbench.traces.path import Arrows, longest_path, track_of, waits_for_ranks
+from overlapbench.traces.path import Arrows, longest_path, track_of
 from overlapbench.traces.patterns import PATTERNS, Evidence, find_patterns
 from overlapbench.traces.rules import Rules
 from overlapbench.traces.windows import choose, number_of, place
@@ -174,19 +170,6 @@ def test_works_of_a_step_wait_for_earlier_ones_on_any_lane() -> None:
     assert path_of(spans, ((0, 1),)) == [0, 2]
 
 
-def test_ranks_that_begin_within_a_hand_over_do_not_wait() -> None:
-    def waits(late: int) -> list[Any]:
-        both = {
-            (rank, 0): comm(begin, 50 * US, communication=1, sample=0)
-            for rank, begin in enumerate((0, late))
-        }
-        return waits_for_ranks(both)
-
-    assert waits(10 * US) == []
-    assert waits(10 * US + 1) == [((1, 0), (0, 0))]
-    assert waits(50 * US) == []  # it came when the other had ended
-
-
 # ---- collectives
 
 
@@ -252,19 +235,6 @@ def test_only_the_same_operation_is_one_collective(name: str, other: str, count:
     assert len(list(matched(stated_by))) == count
 
 
-def test_groups_tell_communicators_apart() -> None:
-    one, other = {"group": "0 [0, 1]"}, {"group": "1 [0, 1]"}
-    ranks = [
-        trace([comm(0, 9, **one), comm(10, 19, **other)], 0),
-        trace([comm(0, 9, **other), comm(10, 19, **one)], 1),
-    ]
-    assert list(matched(ranks)) == [
-        ((0, 0), (1, 1)),
-        ((0, 1), (1, 0)),
-    ]
-    assert list(matched([ranks[0]])) == []
-
-
 @pytest.mark.parametrize(
     ("groups", "ranks", "world", "told"),
     [
@@ -309,16 +279,6 @@ def test_doubts_about_matches_are_told(
 )
 def test_a_steps_name_has_a_number(name: str, number: int | None) -> None:
     assert number_of(name) == number
-
-
-def test_a_host_range_is_the_work_that_it_launched() -> None:
-    spans = [span(100, 150, launched_ns=10), span(160, 200, launched_ns=20), span(300, 400)]
-    found = place(spans, [Window("a", 10, 15, None), Window("b", 20, 25, None)], [])
-    assert found == (Window("a", 100, 150, None), Window("b", 160, 200, None))
-    assert place(spans, [Window("a", 11, 19, None)], []) == (Window("a", 11, 19, None),)
-    device = [Window("a", 90, 95, None)]
-    assert place(spans, [Window("a", 11, 19, None)], device) == (Window("a", 90, 95, None),)
-    assert place(spans, [Window("a", 10, 19, None)], device) == (Window("a", 100, 150, None),)
 
 
 def test_a_step_ends_where_the_next_of_its_name_begins() -> None:
@@ -396,37 +356,6 @@ def test_a_window_without_time_is_refused() -> None:
 # ---- idle
 
 
-def test_a_gap_is_the_launchs_that_ends_it() -> None:
-    def causes(launched: int | None, others: Intervals = ()) -> dict[str, int]:
-        spans = [span(0, 100 * US, launched_ns=0), span(200 * US, 300 * US, launched_ns=launched)]
-        found = explain_idle(trace(spans), ((100 * US, 200 * US),), others)
-        return {
-            str(cause): sum(end - begin for begin, end in when)
-            for cause, when in found.items()
-            if when
-        }
-
-    assert causes(None) == {"unknown": 100 * US}
-    assert causes(50 * US) == {"dependency": 10 * US, "unknown": 90 * US}
-    assert causes(100 * US) == {"dependency": 10 * US, "unknown": 90 * US}
-    assert causes(150 * US) == {"host": 60 * US, "unknown": 40 * US}
-    assert causes(195 * US) == {"host": 100 * US}
-    busy = ((0, 130 * US),)
-    assert causes(50 * US, busy) == {"dependency": 10 * US, "ranks": 20 * US, "unknown": 70 * US}
-
-
-def test_of_spans_that_begin_at_once_the_first_launch_ends_the_gap() -> None:
-    spans = [
-        span(0, 100 * US, launched_ns=0),
-        span(110 * US, 120 * US, launched_ns=0),
-        span(200 * US, 210 * US, "b", launched_ns=180 * US),
-        span(200 * US, 220 * US, "a", launched_ns=150 * US),
-        span(200 * US, 230 * US, "c"),
-    ]
-    found = explain_idle(trace(spans), ((120 * US, 200 * US),), ())
-    assert found[Cause.HOST] == ((120 * US, 160 * US),)
-
-
 # ---- shares
 
 
@@ -443,26 +372,6 @@ def test_the_first_of_equal_remainders_is_rounded_up(
     parts: list[int], units: int, shares: list[int]
 ) -> None:
     assert apportion(parts, units) == shares
-
-
-def test_the_margin_is_students() -> None:
-    parts, wholes = [3, 4, 5, 6, 7, 9], [10, 10, 11, 10, 12, 10]
-    share = sum(parts) / sum(wholes)
-    residuals = np.array(parts) - share * np.array(wholes)
-    error = math.sqrt(6 / 5 * float((residuals**2).sum())) / sum(wholes)
-    assert half_width(parts, wholes) == pytest.approx(float(stats.t.isf(0.025, 5)) * error)
-    assert half_width(parts[:5], wholes[:5]) is None
-    assert half_width([0] * 6, [0] * 6) is None
-
-
-def test_the_worst_rank_is_the_first_of_equals() -> None:
-    def one(rank: int, comp: int) -> Breakdown:
-        parts = dict.fromkeys(PARTS, 0) | {PARTS[0]: comp, Cause.HOST: 100 - comp}
-        found: Any = Breakdown(rank, "", "", 1, parts, [], None, None, [], [], (), {})
-        return found  # type: ignore[no-any-return]
-
-    assert one(0, 40).not_computing == pytest.approx(0.6)
-    assert worst_of([one(2, 40), one(1, 40), one(0, 50)]).rank == 1
 
 
 # ---- files
@@ -484,15 +393,6 @@ def test_an_overlap_is_as_long_as_the_shorter_span_and_each_is_counted() -> None
     spans = [span(0, 50_000), span(1_000, 9_000), span(20_000, 60_000), span(55_000, 70_000)]
     (told,) = files._overlaps(trace(spans))
     assert ": 3, by up to 30.0 us" in told
-
-
-def test_ranks_without_a_number_get_the_free_ones() -> None:
-    given = [replace(trace([]), rank=None), trace([], 0), replace(trace([]), rank=None)]
-    found = files._numbered(given)
-    assert [one.rank for one in found] == [0, 1, 2]
-    assert found[0] is given[1]
-    with pytest.raises(ResultError, match=r"^t\.json: rank 4 occurs twice$"):
-        files._numbered([trace([], 4), trace([], 4)])
 
 
 def test_a_clock_problem_is_told_and_nothing_is_compared() -> None:

@@ -120,13 +120,6 @@ def test_stray_records_on_another_device_are_no_rank(stray: Json, tmp_path: Path
     assert one.notes == ("left out 1 stray span on device 0: the process works on 3",)
 
 
-def test_a_second_device_that_works_is_a_rank(tmp_path: Path) -> None:
-    small = event("kernel", GEMM, 1, 2, device=0, stream=7)
-    large = event("kernel", GEMM, 1, 199, device=3, stream=7) | {"pid": 3}
-    found = read_events([small, large], tmp_path, distributedInfo={"rank": 3})
-    assert [(one.rank, one.notes) for one in found] == [(0, ()), (3, ())]
-
-
 def test_a_stray_record_in_an_export_of_nsys_is_no_rank(tmp_path: Path) -> None:
     copies = "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES"
     stray = f"{copies} (1, 5, 1, 7, 0, {traces.PROCESS})"
@@ -223,45 +216,6 @@ def test_long_spans_that_can_have_been_stay(
     events = [work(GEMM, 1 + ts, dur, correlation=1) for ts, dur in spans]
     (one,) = read_events([*events, call(0.5, 0.1, 1)], tmp_path)
     assert len(one.spans) == len(spans)
-
-
-def test_a_long_span_without_anything_beside_it_stays(tmp_path: Path) -> None:
-    (one,) = read_events([work(GEMM, 1, 3_000_000)], tmp_path)
-    assert (len(one.spans), one.notes) == (1, ())
-
-
-@pytest.mark.parametrize(
-    ("host_us", "dur"),
-    [
-        (4e6, 3e6),  # the host was recorded until it was over
-        (1e5, 2e6),  # long, but not out of proportion to what the host did
-    ],
-)
-def test_the_host_counts_as_the_rest(host_us: float, dur: float, tmp_path: Path) -> None:
-    events = [work(GEMM, 20 + 10 * i, 9) for i in range(1, 20)]
-    (one,) = read_events([*events, work("long", 215, dur, 9), step(1, 0, host_us)], tmp_path)
-    assert one.spans[-1].name == "long"
-
-
-def test_a_span_that_does_not_outlast_the_others_stays(tmp_path: Path) -> None:
-    events = [work("long", 1, 190), *(work(GEMM, 20 + 10 * i, 9) for i in range(1, 18))]
-    (one,) = read_events([*events, work(GEMM, 195, 1)], tmp_path)
-    assert one.spans[0].name == "long"
-
-
-def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
-    odd = [changed(name=f"odd {i}", dur=-1) for i in range(5)]
-    (one,) = read_events([work(GEMM, 5, 1), *odd, changed(ts=0, dur=0)], tmp_path)
-    assert one.notes == (
-        "left out 5 spans ending before it begins: odd 0, odd 1, odd 2 and 2 more",
-        "left out 1 span without a valid time: odd",
-    )
-
-
-def test_an_export_with_reversed_times_is_read_without_them(tmp_path: Path) -> None:
-    (one,) = read(traces.nsys(tmp_path / "x.sqlite", [kernel(1, 9, 5), kernel(2, 5, 9)]))
-    assert [span.name for span in one.spans] == [NCCL]
-    assert one.notes == (f"left out 1 span ending before it begins: {GEMM}",)
 
 
 @pytest.mark.parametrize(

@@ -281,8 +281,14 @@ def test_the_command_line_tunes_every_row_of_a_pair(
     ("words", "complaint"),
     [
         ([], "no pair to tune; write for example AllGather+Gemm/bytes:64M"),
+        (["Gemm"], "'Gemm' is not a pair; write for example AllGather+Gemm/bytes:64M"),
+        (["Comm/AllGather"], "'Comm/AllGather' is not a pair; write for"),
+        (["A+B/first:comp,comm"], "A+B/first:comp,comm: first accepts one value, which stays"),
+        (["Lab/Matrix/A+B"], "Lab/Matrix/A+B: only rows of Overlap are tuned; write A+B/"),
+        (["A+B/streams:1,2"], "A+B/streams:1,2: on one stream nothing overlaps"),
+        (["A+B/bytes"], "'bytes' is not axis:value; write for example"),
         (["A+B", "A+B"], "A+B: this pair is given twice"),
-        (["A+B", "C+D", "Overlap/A+B"], "Overlap/A+B: this pair is given twice"),
+        (["A+B/n:1/m:2", "Overlap/A+B/m:2/n:1"], "Overlap/A+B/m:2/n:1: this pair is given twice"),
         (
             ["A+B", "--runs", "2"],
             "--runs: at least 3 per side, or noise decides (0: confirm nothing)",
@@ -300,7 +306,9 @@ def test_bad_usage_is_one_line_and_starts_nothing(
     planned: FakeRunner, capsys: pytest.CaptureFixture[str], words: list[str], complaint: str
 ) -> None:
     assert command_line.main(words) == 2
-    assert capsys.readouterr().err.startswith(f"overlapbench tune: {complaint}")
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"overlapbench tune: {complaint}")
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
     assert planned.asked == []
 
 
