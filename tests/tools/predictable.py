@@ -216,7 +216,7 @@ def schedules(row: Row, *, planned: bool = False) -> dict[str, Any]:
         "transport": row.transport,
         "works": [
             {"name": w.name, "class": w.kind, "collective": w.collective, "flops": w.flops,
-             "wire_bytes": w.wire_bytes, "transport": w.transport}
+             "wire_bytes": w.wire_bytes, "transport": w.transport, "sms": w.sms}
             for w in row.works
         ],
         "runs": [_run(run, planned=planned) for run in row.runs],
@@ -237,7 +237,8 @@ def _run(run: Run, *, planned: bool) -> dict[str, Any]:
 def document(rows: Sequence[Row]) -> dict[str, Any]:
     """Return a result with these rows, all of one number of ranks."""
     made: Mapping[str, Any] = samples.document([_entry(row) for row in rows])
-    return {**made, "context": {**made["context"], "backend": rows[0].backend}}
+    told = {"backend": rows[0].backend, "device_multiprocessors": str(rows[0].sms)}
+    return {**made, "context": {**made["context"], **told}}
 
 
 def _entry(row: Row) -> dict[str, Any]:

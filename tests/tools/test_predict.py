@@ -1,7 +1,9 @@
 """Predictions of machines whose times alone and slowdowns are known, and what is refused."""
 
+import itertools
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -10,12 +12,21 @@ import pytest
 
 import overlapbench as ob
 import predictable
+import samples
 from overlapbench.cli import main
 from overlapbench.output import ResultError
 from overlapbench.prediction.answers import beside_measured
+from overlapbench.prediction.changes import with_sms
 from overlapbench.prediction.factors import HANDOVER_MS, pairs_of, rules_of
 from overlapbench.prediction.links import Asked, Network, links_of, time_of
-from overlapbench.prediction.model import Book, Prediction, replayed
+from overlapbench.prediction.model import (
+    Book,
+    Prediction,
+    Question,
+    inputs_of,
+    predict_one,
+    replayed,
+)
 from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
 from overlapbench.prediction.replay import Rules, replay
 from overlapbench.prediction.schedules import Row, Run, Step, Time, Work, read_rows
@@ -375,6 +386,134 @@ def test_the_law_of_scale_is_that_of_the_published_table() -> None:
     assert at_scale(LLM_FOUNDRY[0], 2, 0.3, 0.01) == first + 2 * (0.3 * 3 * 80 + 0.01 * first)
     off = [at_scale(one, 2, a_ms, b) / one.step_ms(512) - 1 for one in LLM_FOUNDRY]
     assert max(map(abs, off)) < 0.03
+
+
+# ---- other SMs
+
+
+def on(row: Row, sms: int, axes: str = "") -> Row:
+    """Give a row's collectives so many SMs of 132; `axes` are added to its name."""
+    works = tuple(replace(work, sms=sms * bool(work.collective)) for work in row.works)
+    return replace(row, works=works, sms=132, name=BenchmarkName.parse(f"{row.name}{axes}"))
+
+
+def curve(path: Path, by: str = "sm_load", axis: str = "comm_sms") -> str:
+    """Write a plain result: the times of 32 MiB against SMs, which they halve."""
+    name = f"Comm/AllReduce/bytes:{LAYER_BYTES}" + f"/transport:{by}" * (by != "nccl")
+    rows = [
+        samples.row(f"{name}/{axis}:{sms}/cache:cold", real_time=ms, time_low_ms=ms,
+                    time_high_ms=ms, comm_sms=sms)
+        for sms, ms in ((8, 4.0), (16, 2.0), (64, 0.5))
+    ]  # fmt: skip
+    samples.write(path, samples.document(rows))
+    return str(path)
+
+
+@pytest.mark.parametrize("by", ["sm_load", "nccl"])
+def test_a_step_with_half_the_sms_takes_collectives_of_twice_the_time(
+    tmp_path: Path, by: str
+) -> None:
+    base = on(ddp(MACHINE, 2, 1, by), 16)
+    table = curve(tmp_path / "curve.json", by, "comm_ctas" if by == "nccl" else "comm_sms")
+    path = predictable.write(tmp_path / "steps.json", [base])
+    # The products have 164 and 261 tiles: as many waves on 116 SMs as on 124.
+    slow = Machine(GBps=MACHINE.GBps / 2, alpha_ms=2 * MACHINE.alpha_ms)
+    same, half = ob.predict([path, table], "Ddp", comm_sms=[16, 8])
+    assert same.ms == pytest.approx(wanted(base), rel=0.002)
+    assert half.ms == pytest.approx(wanted(ddp(slow, 2, 1, by)), rel=0.005)
+    assert f"/comm_{'ctas' if by == 'nccl' else 'sms'}:8/cache:cold" in half.name
+    assert half.high - half.low > same.high - same.low
+    # On 68 SMs they have 3 waves for 2, and 4 for 3.
+    book = Book(read_rows([path, table]))
+    few, many = (inputs_of(book, book.rows[0], Question(axes=axes)).slowdown
+                 for axes in ({}, {"comm_sms": "64"}))  # fmt: skip
+    assert [many[comp][2] / few[comp][2] for comp in (0, 1)] == pytest.approx([3 / 2, 4 / 3])
+    # Other buckets and other SMs, both at once.
+    (both,) = ob.predict([path, table], "Ddp", comm_sms=8, bucket_bytes=2 * LAYER_BYTES)
+    assert both.ms == pytest.approx(wanted(ddp(slow, 2, 2, by)), rel=0.02)
+
+
+def test_a_row_that_was_measured_with_these_sms_is_preferred(tmp_path: Path) -> None:
+    slow = Machine(GBps=100.0, comp_slowdown=1.5)
+    rows = [on(ddp(MACHINE, 2, 1, "sm_load"), 16), on(ddp(slow, 2, 1, "sm_load"), 8, "/comm_sms:8")]
+    path = predictable.write(tmp_path / "steps.json", rows)
+    (found,) = ob.predict(path, comm_sms=8)
+    assert found.measured == wanted(rows[1])
+    assert found.error == pytest.approx(0, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("by", "sms", "value", "axes", "why"),
+    [
+        ("sm_load", 132, "0", "", "comm_sms is '0': it must be a whole number of at least 1"),
+        ("sm_load", 132, "-8", "", "comm_sms is '-8': it must be a whole number of at least 1"),
+        ("sm_load", 132, "few", "", "comm_sms is 'few': it must be a whole number of at least 1"),
+        ("sm_load", 132, "132", "", "comm_sms:132 leaves the computation none of 132 SMs"),
+        ("sm_load", 0, "8", "", "the SMs of its GPU are not known: give a result"),
+        ("sm_load", 132, "8", "/sm_target:128", "its computation has SMs of its own: measure"),
+        ("sm_load", 132, "4", "", "AllReduce by sm_load with 4 SMs does not follow from what was"
+         " measured: measure ./bench .* --axis comm_sms=4,16$"),
+        ("copy", 132, "8", "", "by copy, no kernel holds SMs while data moves: measure comm_sms:8"),
+        ("nccl", 132, "6", "", "NCCL takes 1, 2 or a multiple of 4 CTAs, and for all-to-alls a"),
+        ("nccl", 132, "8", "", "AllReduce by nccl .*measure ./bench .* --axis comm_ctas=8,16$"),
+    ],
+)  # fmt: skip
+def test_sms_that_cannot_be_predicted_are_one_line(
+    by: str, sms: int, value: str, axes: str, why: str, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    base = replace(on(ddp(MACHINE, 2, 1, by), 16, axes), sms=sms)
+    path = predictable.write(tmp_path / "steps.json", [base])
+    table = curve(tmp_path / "curve.json")
+    assert main(["predict", path, table, "--benchmark", "Ddp", f"--comm-sms={value}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(why, line)
+
+
+def test_only_powers_of_two_are_ctas_of_an_all_to_all() -> None:
+    base = on(replace(fsdp(MACHINE, 2, 1), works=(*fsdp(MACHINE, 2, 1).works[:2], SHUFFLE)), 16)
+    assert with_sms(base, 8) == base
+    with pytest.raises(ResultError, match="and for all-to-alls a power of two"):
+        with_sms(base, 12)
+    gathers = on(fsdp(MACHINE, 2, 1), 16)
+    assert [with_sms(gathers, sms) for sms in (1, 2, 12)] == 3 * [gathers]
+
+
+def test_a_slower_network_disturbs_what_moves_bytes_less_and_no_product() -> None:
+    base = fsdp(MACHINE, 2, 1)
+    bytes_ = replace(base.works[0], flops=0.0, moved_bytes=1e9)
+    mixed = replace(base, works=(bytes_, *base.works[1:]))
+    book = Book([mixed, fsdp(MACHINE, 8, 1)])
+    network = Network(1.0, 1e-9)
+    found = inputs_of(book, mixed, Question(gpus=16, network=network))
+    inside, crossing = (time_of(book.links, collective(LAYER_BYTES), *on, network)
+                        for on in ((8, 1), (16, 2)))  # fmt: skip
+    excess = (MACHINE.comp_slowdown - 1) * inside / crossing
+    assert crossing > 4 * inside
+    assert found.slowdown[0][2] == pytest.approx(1 + excess, rel=0.01)
+    assert found.slowdown[1][2] == inputs_of(book, mixed, Question()).slowdown[1][2]
+
+
+# Each row of Lab/Partition, from those with other SMs.
+def test_recorded_pairs_at_other_sms_are_within_six_percent() -> None:
+    rows = read_rows([str(RECORDED / "h200x2/lab-partition.json")])
+    own = [row for row in rows if row.works[0].sms and not row.name.axis("comp_sms")]
+    off = []
+    for base, target in itertools.permutations(own, 2):
+        if _alike(base, target) and base.works[0].sms != target.works[0].sms:
+            others = [replace(row, runs=row.runs[1:2]) for row in rows if row is not target]
+            question = Question(axes={"comm_sms": f"{target.works[0].sms:.0f}"})
+            found = predict_one(Book([base, *others]), base, question)
+            assert found.low < wanted(target) < found.high
+            off.append(abs(found.ms / wanted(target) - 1))
+    assert len(off) == 36
+    assert max(off) < 0.06
+    assert mean(off) < 0.02
+
+
+def _alike(one: Row, other: Row) -> bool:
+    """Whether two rows have one transport and one order."""
+    return (one.transport, one.name.axis("first")) == (other.transport, other.name.axis("first"))
 
 
 # ---- the command, and files that do not suffice

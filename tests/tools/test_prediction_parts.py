@@ -15,7 +15,18 @@ from overlapbench.output import ResultError
 from overlapbench.prediction.answers import Traced, answers, beside_measured
 from overlapbench.prediction.changes import with_buckets, with_prefetch
 from overlapbench.prediction.factors import Pair, closest, pairs_of, rules_of, shuffled
-from overlapbench.prediction.links import Asked, Links, Network, Point, links_of, time_of, weight
+from overlapbench.prediction.factors import with_sms as with_other_sms
+from overlapbench.prediction.links import (
+    OF_SMS,
+    Asked,
+    Links,
+    Network,
+    Point,
+    links_of,
+    time_of,
+    traffic,
+    weight,
+)
 from overlapbench.prediction.model import (
     Book,
     Prediction,
@@ -255,6 +266,71 @@ def test_hosts_add_a_network(name: str, hosts: int, local: int, rate: float, ms:
     assert found == pytest.approx(ms)
 
 
+CURVE = {4: 8.0, 8: 4.0, 16: 2.0 * 2**0.5, 32: 2.0 * 2**0.5}  # ms on so many SMs
+WORKS_OF_BYTES = (Work("a", "COMP", moved_bytes=1e9), Work("b", "COMM", "AllReduce", sms=8))
+
+
+def size(mib: float) -> Asked:
+    return Asked("AllReduce", "nccl", mib * MIB)
+
+
+def collective(ms: float, share: float = 1.0) -> Row:
+    return row("cuda", "nccl", alone(1, ms, share))
+
+
+def on(one: Row, sms: int, axis: str = "comm_ctas:1") -> Row:
+    """Give the collective of a row so many SMs, by an axis or by default."""
+    works = tuple(replace(work, sms=sms * bool(work.collective)) for work in one.works)
+    axes = f"{one.name}/{axis}" if axis else str(one.name)
+    return replace(one, works=works, name=BenchmarkName.parse(axes))
+
+
+def test_with_other_sms_a_collective_follows_the_measured_curve() -> None:
+    rows = [on(collective(ms), sms) for sms, ms in CURVE.items()]
+    links = links_of([*rows, on(collective(3.0), 24, "")])
+
+    def ms(sms: int, mib: float = 64, near: Row | None = None) -> float:
+        return time_of(links, replace(size(mib), sms=sms, near=near), 2)
+
+    assert [ms(sms) for sms in (24, 16, 8, 4)] == pytest.approx([3.0, CURVE[16], 4.0, 8.0])
+    # More SMs help in proportion, but not below the time of the next point.
+    assert [ms(sms) for sms in (6, 11, 12)] == pytest.approx([8 * 4 / 6, 4 * 8 / 11, CURVE[16]])
+    assert ms(8, 128) == pytest.approx(2 * 4.0)  # a size that is similar
+    assert ms(8, 64, rows[0]) == pytest.approx(4.0)  # as many times as long as the row's own
+    assert time_of(links_of(rows), replace(size(64), sms=8), 2) == pytest.approx(4.0)
+    for few, mib in ((2, 64), (64, 64), (8, 1024)):
+        with pytest.raises(ResultError, match=f"with {few} SMs does not follow"):
+            ms(few, mib)
+
+
+def test_below_16_mib_a_curve_is_of_its_own_size() -> None:
+    links = links_of([on(collective(ms, 1 / 8), sms) for sms, ms in CURVE.items()])
+    assert time_of(links, replace(size(8), sms=8), 2) == pytest.approx(4.0)
+    told = (
+        "AllReduce by nccl with 8 SMs does not follow from what was measured: measure ./bench"
+        " --predictable --benchmark_filter=^Comm/AllReduce/ --axis transport=nccl --axis"
+        " bytes=16777216 --axis comm_ctas=8,32"
+    )
+    with pytest.raises(ResultError) as refused:
+        time_of(links, replace(size(16), sms=8), 2)
+    assert str(refused.value) == told
+    with pytest.raises(ResultError, match="AllGather by nccl was not measured"):
+        time_of(links, Asked("AllGather", "nccl", MIB, sms=8), 2)
+
+
+def test_a_slower_network_than_the_measured_one_holds_longer() -> None:
+    links = {("AllReduce", "nccl", 4, 2): points((64, 5.0)), ("AllReduce", "nccl", 2, 1):
+             points((64, 1.0))}  # fmt: skip
+    slow_ms = 64 * MIB / 2 / 1e6 + 2 * 0.01
+    for rate, ms in ((1, slow_ms), (1e3, 5.0), (None, 5.0)):
+        network = Network(rate, 10.0) if rate else None
+        assert time(links, 64, 4, 2, by="nccl", network=network) == pytest.approx(ms)
+        assert traffic(links, size(64), 4, 2, network) == pytest.approx(5.0 / ms)
+    # Over hosts that were not measured, the traffic is that of the leg in one of them.
+    crossing = 2 * 3 / 4 * 64 * MIB / 2 / 1e6 + 4 * 0.01
+    assert traffic(links, size(64), 8, 4, Network(1, 10.0)) == pytest.approx(1.0 / crossing)
+
+
 def test_what_to_measure_is_a_command() -> None:
     measure = "./bench --predictable --benchmark_filter=^Comm/AllReduce/"
     assert Asked("AllReduce", "copy", 1e6).command() == (
@@ -320,8 +396,44 @@ def pair(bytes_: float, *, slowdown: float = 2.0, comp: float | None = 3.0, wait
 
 def test_the_pair_of_the_most_similar_size_is_taken() -> None:
     small, large = pair(1 * MIB), pair(16 * MIB)
-    assert [closest([small, large], mib * MIB) for mib in (3, 5)] == [small, large]
-    assert closest([], MIB) is None
+    assert [closest([small, large], size(mib)) for mib in (3, 5)] == [small, large]
+    assert closest([], size(1)) is None
+    few = replace(small, row=on(small.row, 4))
+    assert closest([few, large], size(1)) == large  # few SMs are not usual
+    assert closest([large, few], replace(size(16), sms=4)) == few
+
+
+@pytest.mark.parametrize(
+    ("was", "sms", "of_comm", "of_comp"),
+    [
+        (8, 8, 2.0, 3.0),
+        (8, 16, 2.0**0.5, 3.0 * 18 / 17),  # 2048 tiles on 124 and on 116 SMs; half as steep
+        (16, 8, 4.0, 3.0 * 17 / 18),
+        (8, 32, 2.0**0.25, 3.0 * 21 / 17),  # no SM helps: how steep is not known
+    ],
+)
+def test_with_other_sms_a_product_has_other_waves_and_a_communication_another_slope(
+    was: int, sms: int, of_comm: float, of_comp: float
+) -> None:
+    links = links_of([on(collective(ms), n) for n, ms in CURVE.items()])
+    known = replace(pair(64 * MIB), row=on(pair(64 * MIB).row, was))
+    asked = replace(size(64), sms=sms)
+    product = replace(known.row, sms=132, works=(replace(known.row.works[0], flops=2 * 8192.0**3),
+                                                 *known.row.works[1:]),
+                      runs=(alone(0, 1.0, 1.0),))  # fmt: skip
+    found = with_other_sms(known, product, 0, asked, links)
+    assert (found.comm_slowdown, found.comp_slowdown) == pytest.approx((of_comm, of_comp))
+    assert found.spread == (0.01 if was == sms else OF_SMS)
+    little = replace(known, comp_slowdown=None)
+    assert with_other_sms(little, product, 0, asked, links).comp_slowdown is None
+    copies = replace(product, works=WORKS_OF_BYTES)
+    assert with_other_sms(known, copies, 0, asked, links).comp_slowdown == 3.0
+
+
+def test_a_pair_whose_sms_are_not_known_is_refused() -> None:
+    links = links_of([on(collective(ms), n) for n, ms in CURVE.items()])
+    with pytest.raises(ResultError, match="Lab/X/A\\+B/n:1: does not state its comm_sms: measure"):
+        with_other_sms(pair(MIB), pair(MIB).row, 0, replace(size(64), sms=8), links)
 
 
 def test_shuffled_pairs_have_each_others_factors() -> None:
@@ -391,6 +503,9 @@ def test_the_name_of_a_row_under_other_conditions() -> None:
     for standing in ("nccl", "mpi"):
         assert asked(transport=standing) == "Ddp/X/n:1/cache:cold"
     assert asked(axes={"n": "2", "m": "3"}) == "Ddp/X/transport:copy/n:2/m:3/cache:cold"
+    sms = {"comm_sms": "8"}
+    assert asked(axes=sms) == "Ddp/X/transport:copy/n:1/comm_sms:8/cache:cold"
+    assert asked(transport="nccl", axes=sms) == "Ddp/X/n:1/comm_ctas:8/cache:cold"
 
 
 def test_hosts_have_eight_gpus_or_as_many_as_one_had() -> None:

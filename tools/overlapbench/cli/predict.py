@@ -5,6 +5,7 @@
         --network 50
     overlapbench predict steps.json --benchmark Ddp --transport nccl,copy \\
         --bucket-bytes 32M,64M
+    overlapbench predict steps.json sms.json --benchmark Ddp --comm-sms 8,16
     overlapbench predict my_step.json steps.json --transport copy \\
         --bucket-bytes 64M
     overlapbench predict steps.json --benchmark Fsdp --gpus 16,64,256,1024 \\
@@ -12,7 +13,9 @@
 
 The files are results of `overlapbench run --predictable`, and outputs of --plan_ranks for schedules
 that depend on the ranks. Traces, one per rank, are of a step of your own: it is predicted with
-another transport, bucket size or prefetching, and results say what it lacks. Options take lists;
+another transport, bucket size or prefetching, and results say what it lacks. With --comm-sms, the
+kernels of collectives hold so many SMs (of NCCL: CTAs); results of Comm at several SMs say how long
+they then take. Options take lists;
 all combinations are predicted. A line has the time with its 95 % interval, and what it consists of:
 computation; link, the communication that nothing hides; contention, works that slow each other
 down; and prior, what more hosts cost by a law that was fitted to published tables and not measured

@@ -46,7 +46,7 @@ def predict(
     step        of a trace: only this step, or this sample; of several, that of median length
     window      only windows (annotations) of this name
     rules       classes of spans by name, such as "my_fused_kernel=COMM"
-    axes        other settings, such as bucket_bytes="64M" or prefetch=2
+    axes        other settings, such as bucket_bytes="64M", prefetch=2 or comm_sms=8
 
     ResultError  a file has no schedules, or what was measured does not suffice: one line that says
                  what to measure

@@ -1,4 +1,4 @@
-"""Changed schedules: another bucket size, or layers gathered further ahead.
+"""Changed schedules: another bucket size, layers gathered further ahead, or other SMs.
 
 A row of the wanted settings, measured or planned, is better. These are for files that have none,
 and for schedules that the program cannot plan.
@@ -7,7 +7,7 @@ and for schedules that the program cannot plan.
 from dataclasses import replace
 
 from overlapbench.output import ResultError
-from overlapbench.prediction.schedules import Row, Step, Work
+from overlapbench.prediction.schedules import Row, Step
 
 
 def with_buckets(row: Row, bucket_bytes: float) -> Row:
@@ -35,7 +35,7 @@ def with_buckets(row: Row, bucket_bytes: float) -> Row:
         buckets[-1].append(atom)
     sizes = {bucket[-1][0]: sum(size for _, size in bucket) for bucket in buckets}
     total = sum(sizes.values())
-    work = Work("sum", "COMM", "AllReduce", wire_bytes=total)
+    work = replace(row.works[old[sums[0]].work], name="sum", wire_bytes=total)
     lane = old[sums[0]].lane
     steps: list[Step] = []
     places: dict[int, int] = {}
@@ -79,9 +79,32 @@ def with_prefetch(row: Row, ahead: int) -> Row:
     return _with(row, steps)
 
 
+def with_sms(row: Row, sms: int) -> Row:
+    """Return the row; ResultError if the kernels of its collectives cannot hold so many SMs."""
+    collectives = [work for work in row.works if work.collective]
+    of_nccl = [work for work in collectives if row.transport_of(work).startswith("nccl")]
+    fits = sms in (1, 2) or sms % 4 == 0
+    if any(work.collective == "AllToAll" for work in of_nccl):
+        fits = sms & (sms - 1) == 0
+    told = ""
+    if not collectives or not all(row.by_kernel(work) for work in collectives):
+        told = f"by {row.transport}, no kernel holds SMs while data moves: measure comm_sms:{sms}"
+    elif {"comp_sms", "sm_target"} & {axis for axis, _ in row.name.axes}:
+        told = f"its computation has SMs of its own: measure comm_sms:{sms}"
+    elif not row.sms:
+        told = "the SMs of its GPU are not known: give a result of this version"
+    elif sms >= row.sms:
+        told = f"comm_sms:{sms} leaves the computation none of {row.sms} SMs"
+    elif of_nccl and not fits:
+        told = "NCCL takes 1, 2 or a multiple of 4 CTAs, and for all-to-alls a power of two"
+    if told:
+        raise ResultError(f"{row.name}: {told}")
+    return row
+
+
 def _with(row: Row, steps: list[Step]) -> Row:
     own = replace(row.own, steps=tuple(steps), time=None, lanes_ms=())
     return replace(row, runs=(*row.runs[:-1], own))
 
 
-CHANGES = {"bucket_bytes": with_buckets, "prefetch": with_prefetch}
+CHANGES = {"bucket_bytes": with_buckets, "prefetch": with_prefetch, "comm_sms": with_sms}

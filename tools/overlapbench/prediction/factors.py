@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from overlapbench.output import ResultError
+from overlapbench.prediction.links import OF_SMS, Asked, Links, curve_of, slope
 from overlapbench.prediction.replay import Rules, replay
 from overlapbench.prediction.schedules import Row, Run
 
@@ -19,6 +21,7 @@ _ROUNDS = 15
 _WAYS = (1, 2, 4, 0)  # kernels of a step; a communication waits for one of them, or for none
 _OFF = 0.05  # of its ends: the replay does not follow such a way
 _NO_GAIN = 0.9  # a communication is not faster beside another work, but for noise
+_TILE = 128 * 256  # of a product, by cuBLAS on Hopper
 _LEAST_COMPANY = 0.15  # a side that has less of it, as a share of its time, tells nothing
 
 
@@ -116,13 +119,40 @@ def _fit(
     return pair, off_ms / max(end for _, end in run.lanes_ms)
 
 
-def closest(pairs: Iterable[Pair], bytes_: float) -> Pair | None:
-    """Return the pair whose communication has the most similar size."""
+def closest(pairs: Iterable[Pair], asked: Asked) -> Pair | None:
+    """Return the pair whose communication has these SMs, or else the usual, and a similar size."""
 
-    def distance(pair: Pair) -> float:
-        return abs(math.log((pair.row.step_bytes(pair.comm) or 1) / (bytes_ or 1)))
+    def distance(pair: Pair) -> tuple[bool, float]:
+        had = pair.row.works[pair.comm].sms
+        is_other = had != asked.sms if asked.sms else pair.row.sets_sms
+        return is_other, asked.unlike(pair.row.step_bytes(pair.comm))
 
     return min(pairs, key=distance, default=None)
+
+
+def with_sms(pair: Pair, row: Row, comp: int, asked: Asked, links: Links) -> Pair:
+    """Return a pair as if its communication had the SMs that are asked for.
+
+    A row's product takes as many times as long as it has more waves. A communication that is slowed
+    down acts as if it had fewer SMs, so the more they matter, the more it is slowed down.
+    """
+    was = pair.row.works[pair.comm].sms
+    if asked.sms in (0, was):
+        return pair
+    if not was:
+        raise ResultError(f"{pair.row.name}: does not state its comm_sms: measure it again")
+    curve = curve_of(links, asked, row.ranks // row.hosts, was)
+    of_comm = max(pair.comm_slowdown, 1.0) ** (slope(curve, asked.sms) / slope(curve, was))
+    more = _waves(row, comp, asked.sms) / _waves(row, comp, was)
+    of_comp = None if pair.comp_slowdown is None else pair.comp_slowdown * more
+    return replace(pair, comm_slowdown=of_comm, comp_slowdown=of_comp, spread=OF_SMS)
+
+
+def _waves(row: Row, comp: int, held: float) -> int:
+    """Return how many waves a product's tiles take on the SMs that are left; 1 if it is none."""
+    flops = row.works[comp].flops * max(s.share for s in row.own.steps if s.work == comp)
+    tiles = math.pow(flops / 2, 2 / 3) / _TILE  # as if it were a cube
+    return max(1, math.ceil(tiles / (row.sms - held)))
 
 
 def shuffled(pairs: Sequence[Pair], order: Sequence[int]) -> list[Pair]:

@@ -25,8 +25,9 @@ from overlapbench.prediction.factors import (
     passing,
     rules_of,
     shuffled,
+    with_sms,
 )
-from overlapbench.prediction.links import Asked, Network, links_of, time_of
+from overlapbench.prediction.links import OF_SMS, Asked, Network, links_of, time_of, traffic
 from overlapbench.prediction.published import LLM_FOUNDRY, fit_scale
 from overlapbench.prediction.replay import replay
 from overlapbench.prediction.schedules import SUMS, Row, Step, Time, Work
@@ -135,6 +136,9 @@ class Book:
 def named(name: BenchmarkName, question: Question) -> BenchmarkName:
     """Return the name of the row with the wanted settings."""
     axes = {**dict(name.axes), **question.axes}
+    transport = question.transport or axes.get("transport", "nccl")
+    if "comm_sms" in question.axes and transport.startswith("nccl"):
+        axes["comm_ctas"] = axes.pop("comm_sms")
     if question.transport is not None:
         axes["transport"] = question.transport
         if question.transport in ("nccl", "mpi"):  # the standing value is not written
@@ -161,18 +165,18 @@ def scheduled(book: Book, base: Row, question: Question) -> Row:
     if not found and base.name.family.startswith(_BY_RANKS) and ranks != base.ranks:
         told = "its schedule depends on the ranks: add the output of"
         raise ResultError(f"{base.name}: {told} {plan}, or measure it")
-    row = next(iter(found or same), base)
+    row = _under(next(iter(found or same), base), ranks, hosts, question.transport)
+    row = replace(row, sms=base.sms)  # a plan has no GPU
     for axis, value in question.axes.items():
-        if row is not base or base.name.axis(axis) == value:
+        if found or same or base.name.axis(axis) == value:
             continue
-        if axis == "comm_sms":
-            told = "factors at other SM counts follow from waves within 6 % at best"
-            raise ResultError(f"{base.name}: {told}: measure it with --axis comm_sms={value}")
         if axis not in CHANGES:
             told = f"no row has {axis}:{value}: measure it, or add the output of {plan}"
             raise ResultError(f"{base.name}: {told} --axis {axis}={value}")
-        return _under(CHANGES[axis](base, int(value)), ranks, hosts, question.transport)
-    return _under(row, ranks, hosts, question.transport)
+        if not value.isdecimal() or (int(value) == 0 and axis != "prefetch"):
+            raise ResultError(f"{axis} is {value!r}: it must be a whole number of at least 1")
+        row = CHANGES[axis](row, int(value))
+    return row
 
 
 def _under(row: Row, ranks: int, hosts: int, transport: str | None) -> Row:
@@ -209,6 +213,7 @@ class Inputs:
 
 def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
     """Collect what is known of a row's parts; ResultError if something is not."""
+    base = _with_these_sms(book, base, question)
     row = scheduled(book, base, question)
     if base.is_traced and (row.ranks, row.hosts) != (base.ranks, base.hosts):
         raise ResultError(
@@ -230,9 +235,9 @@ def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
             if changed and work.kind == "COMM":
                 ms += LATENCY_MS * row.by_kernel(work)
         elif work.collective and row.own.owners[step.lane] is None:
-            asked = Asked(
-                work.collective, row.transport_of(work), work.wire_bytes * step.share, near
-            )
+            asked = _asked(row, step, near, question)
+            if asked.sms and not (known and known[0].sms == asked.sms):
+                inputs.spreads[step.work] = OF_SMS
             ms = time_of(book.links, asked, row.ranks_of(work), row.hosts, question.network)
             if step.recorded:
                 was = replace(asked, transport=base.transport, near=base)
@@ -255,8 +260,27 @@ def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
         _require_followers(inputs)
         inputs.row = _without_delays(row)
     if all(owner is None for owner in row.own.owners):  # else pairs are not measured
-        _add_factors(book, base, inputs)
+        _add_factors(book, base, inputs, question)
     return inputs
+
+
+def _asked(row: Row, step: Step, near: Row | None, question: Question) -> Asked:
+    work = row.works[step.work]
+    sms = int(question.axes.get("comm_sms", 0)) if row.by_kernel(work) else 0
+    return Asked(work.collective, row.transport_of(work), work.wire_bytes * step.share, near, sms)
+
+
+def _with_these_sms(book: Book, base: Row, question: Question) -> Row:
+    """Return the measured row that differs only in the SMs that are asked for; or else the base."""
+    sms = {axis: value for axis, value in question.axes.items() if axis == "comm_sms"}
+    wanted = _key(named(base.name, Question(axes=sms)))
+    same = (
+        row
+        for row in (book.rows if sms else ())
+        if row.own.time and _key(row.name) == wanted
+        and (row.ranks, row.hosts) == (base.ranks, base.hosts)
+    )  # fmt: skip
+    return next(same, base)
 
 
 def _require_followers(inputs: Inputs) -> None:
@@ -300,8 +324,8 @@ def _most_similar(base: Row, work: Work) -> tuple[Work, Time] | None:
     return min(named_alike or similar, key=distance, default=None)
 
 
-def _add_factors(book: Book, base: Row, inputs: Inputs) -> None:
-    row = inputs.row
+def _add_factors(book: Book, base: Row, inputs: Inputs, question: Question) -> None:
+    row, near = inputs.row, base if base.transport == inputs.row.transport else None
     must_know = row.transport != base.transport or (row.is_traced and row.own is not base.own)
     used = {step.work: step.lane for step in row.own.steps}
     for comm in used:
@@ -311,16 +335,21 @@ def _add_factors(book: Book, base: Row, inputs: Inputs) -> None:
             pairs = _alike(book.pairs, base, row, row.works[comp], row.works[comm])
             if must_know and not pairs and row.works[comm].collective and row.works[comp].computes:
                 raise ResultError(_unknown_pair(base, row, row.works[comm]))
-            size = row.works[comm].wire_bytes * max(
-                s.share for s in row.own.steps if s.work == comm
-            )
-            if pair := closest(pairs, size):
+            largest = max((s for s in row.own.steps if s.work == comm), key=lambda s: s.share)
+            asked = _asked(row, largest, near, question)
+            if pair := closest(pairs, asked):
+                pair = with_sms(pair, row, comp, asked, book.links)
                 inputs.slowdown[comm][comp] = pair.comm_slowdown
                 inputs.waits[comm][comp] = pair.waits
                 inputs.factor_spreads[comm][comp] = pair.spread
             told = [pair for pair in pairs if pair.comp_slowdown is not None]
-            if (pair := closest(told, size)) and pair.comp_slowdown is not None:
-                inputs.slowdown[comp][comm] = pair.comp_slowdown
+            if pair := closest(told, asked):
+                pair = with_sms(pair, row, comp, asked, book.links)
+                excess = (pair.comp_slowdown or 1.0) - 1
+                moves_bytes = row.works[comp].computes and not row.works[comp].flops
+                if moves_bytes and asked.collective and row.hosts > 1:
+                    excess *= traffic(book.links, asked, row.ranks, row.hosts, question.network)
+                inputs.slowdown[comp][comm] = 1 + excess
                 inputs.factor_spreads[comp][comm] = pair.spread
 
 

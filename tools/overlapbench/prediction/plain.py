@@ -1,9 +1,9 @@
 """Rows without schedules: a collective by itself, or a pair, as their counters tell it.
 
 A result that was measured without --predictable has no schedules. But a row of `Comm` is one work,
-and a row of `Overlap` two: its times alone, and the begin and end of each side while both ran. So
-such results serve as tables of collectives and of pairs. Rows in which other axes are set are left
-out.
+and a row of `Overlap` or `Lab/Partition` two: its times alone, and the begin and end of each side
+while both ran. So such results serve as tables of collectives, also against their SMs, and of
+pairs. Rows in which other axes are set are left out.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from typing import Any
 
 from overlapbench.reading.names import BenchmarkName
 
-PLAIN = ("Comm/", "Overlap/")
-_COLLECTIVE = {"bytes", "type", "transport", "cache"}  # axes of a collective by itself
+PLAIN = ("Comm/", "Overlap/", "Lab/Partition/")
+_COLLECTIVE = {"bytes", "type", "transport", "comm_sms", "comm_ctas", "cache"}  # its axes
 _LEAD_MS = 0.01  # of the side that starts first
 
 
@@ -26,11 +26,13 @@ def described(
         return None
     collective = name.workloads[0]
     works = [{"name": collective, "class": "COMM", "collective": collective,
-              "wire_bytes": int(axes["bytes"])}]  # fmt: skip
+              "wire_bytes": int(axes["bytes"]), "sms": entry.get("comm_sms", 0)}]  # fmt: skip
     if name.family == "Comm" and axes.keys() <= _COLLECTIVE and None not in times:
         runs = [_run("alone", [0], *times)]
     elif _is_pair(name, entry):
-        works.append({"name": "+".join([name.workloads[1], *_settings(axes)]), "class": "COMP"})
+        n = int(axes.get("n", 0))
+        works.append({"name": "+".join([name.workloads[1], *_settings(axes)]), "class": "COMP",
+                      "flops": 2 * n**3})  # fmt: skip
         runs = _pair(axes, entry)
     else:
         return None
@@ -41,14 +43,15 @@ def described(
 
 def _is_pair(name: BenchmarkName, entry: Mapping[str, Any]) -> bool:
     """Tell whether an entry is a collective beside one computation, with all that it needs."""
-    is_set = any(axis == "repeat" or axis.startswith("comm_") for axis, _ in name.axes)
+    is_set = any(axis in ("repeat", "comm_priority") for axis, _ in name.axes)
     is_collective = name.workloads[0].startswith(("All", "Reduce"))
     has_sides = {"comp_slowdown", "comm_slowdown", "overlap_ms"} <= entry.keys()
     return (
-        name.family == "Overlap"
+        name.family != "Comm"
         and len(name.workloads) == 2
         and is_collective
-        and (has_sides and not is_set)
+        and has_sides
+        and not is_set
     )
 
 

@@ -35,6 +35,7 @@ class Work:
     wire_bytes: float = 0  # of a collective, as nccl-tests counts them
     transport: str = ""  # if it is not the row's; likewise the ranks
     ranks: int = 0
+    sms: float = 0  # that a communication holds; 0: none, or not known
 
     @property
     def computes(self) -> bool:
@@ -102,6 +103,7 @@ class Row:
     runs: tuple[Run, ...]
     device: str = ""
     handover_ms: float | None = None  # from a step to one on another lane, where it was measured
+    sms: int = 0  # of its GPU; 0: not known
 
     @property
     def own(self) -> Run:
@@ -192,7 +194,8 @@ def _entry(context: Mapping[str, Any], entry: Mapping[str, Any]) -> Row | None:
     told = _HANDOVER.search(str(context.get("handover", "")))
     row = _row(BenchmarkName.parse(entry["name"]), context.get("backend", ""), data)
     handover_ms = float(told[1]) / 1e3 if told else None
-    return replace(row, device=str(context.get("device", "")), handover_ms=handover_ms)
+    sms = int(context.get("device_multiprocessors", 0))
+    return replace(row, device=str(context.get("device", "")), handover_ms=handover_ms, sms=sms)
 
 
 def _row(name: BenchmarkName, backend: str, data: Mapping[str, Any]) -> Row:
@@ -207,6 +210,7 @@ def _row(name: BenchmarkName, backend: str, data: Mapping[str, Any]) -> Row:
             _least(one.get("moved_bytes", 0)),
             _least(one.get("wire_bytes", 0)),
             str(one.get("transport", "")),
+            sms=_least(one.get("sms", 0)),
         )
         for one in data["works"]
     )
