@@ -197,6 +197,30 @@ def test_pairs_stand_by_communication_and_computation() -> None:
     assert told == ["across", "down", "problem"], "no figures"
 
 
+def test_files_have_the_places_of_their_own_pairs() -> None:
+    def places(*sizes: range) -> list[tuple[list[str], list[str]]]:
+        documents = [
+            samples.document(
+                [samples.overlap(f"AllGather+Gemm/bytes:{n << 20}/n:{n}", 1.2, 1, 1) for n in some]
+            )
+            for some in sizes
+        ]
+        panels = draw(*documents)["pairs"].spec["concat"]
+        assert all(panel["height"] == 36 * len(panel_places(panel, "y")) for panel in panels)
+        return [(panel_places(panel, "x"), panel_places(panel, "y")) for panel in panels]
+
+    def panel_places(panel: Json, axis: str) -> list[str]:
+        return list(panel["layer"][0]["encoding"][axis]["scale"]["domain"])
+
+    def expected(sizes: range) -> tuple[list[str], list[str]]:
+        return [f"AllGather · {n} MiB" for n in sizes], [f"Gemm · n {n}" for n in sizes]
+
+    many, few = range(1, 12), range(20, 22)
+    assert places(many, few) == [expected(many), expected(few)]
+    beside = places(range(1, 3), few)  # side by side, which share their places
+    assert beside[0] == beside[1]
+
+
 def test_figures_in_tooltips_keep_the_zeros_at_their_ends() -> None:
     formats = {
         one["field"]: one.get("format")

@@ -83,9 +83,25 @@ def test_panels_of_families_state_their_best_figure() -> None:
         samples.row(f"Comm/AllReduce/bytes:{size << 20}", busbw_GBps=300.0 + size, **bounds)
         for size in (1, 40)
     ]
-    (panel,) = draw(samples.document(rows))["families"].spec["concat"]
-    told = " ".join(panel["title"]["text"])
-    assert told == "Comm/AllReduce: up to 340 ±2 GB/s busbw, 40 MiB"
+    copies = [
+        samples.row(
+            f"Gelu/Fused/count:{count}", pct_of_copy=x, pct_of_copy_low=x, pct_of_copy_high=x
+        )
+        for count, x in ((1024, 90.0), (2048, 99.0))
+    ]
+    told = "Comm/AllReduce: busbw up to 340 ±2 GB/s (40 MiB)"
+    alone = draw(samples.document(rows))["families"]
+    assert alone.title == told  # a panel alone has no other title
+    assert "concat" not in alone.spec
+    panels = draw(samples.document([*rows, *copies]))["families"].spec["concat"]
+    assert [" ".join(panel["title"]["text"]) for panel in panels] == [
+        told,
+        "Gelu/Fused: up to 99.00 ±0 % of a copy (count 2048)",
+    ]
+    assert [panel["layer"][-1]["encoding"]["y"]["title"] for panel in panels] == [
+        "busbw (GB/s)",
+        "% of a copy",
+    ]
 
 
 def test_bars_are_small_multiples() -> None:

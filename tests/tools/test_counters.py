@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -279,6 +280,17 @@ def test_an_interval_that_reaches_too_far_says_nothing(
 )
 def test_a_unit_appears_once(name: str, label: str) -> None:
     assert stored_table().counters[name].label == label
+
+
+def test_a_workload_of_several_files_has_the_axes_of_all() -> None:
+    table = stored_table()
+    full, less, other = (
+        replace(table, workloads={"Weave": axes})
+        for axes in (("bytes", "transport"), ("bytes",), ("transport",))
+    )
+    for one, two in ((full, less), (less, other)):
+        merged = merge_tables([("a", one), ("b", two)])
+        assert merged.workloads["Weave"] == ("bytes", "transport")
 
 
 @pytest.mark.parametrize(

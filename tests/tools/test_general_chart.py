@@ -10,11 +10,12 @@ from test_chart import axis, draw, records
 
 def families(rows: list[Json]) -> list[Json]:
     """Return the records of all panels, with the panel's title and the figure that it shows."""
+    spec = draw(samples.document(rows))["families"].spec
     return [
         record
         | {"panel": " ".join(panel["title"]["text"])}
         | {"figure": record[panel["layer"][-1]["encoding"]["y"]["field"]]}
-        for panel in draw(samples.document(rows))["families"].spec["concat"]
+        for panel in spec.get("concat", [spec])
         for record in panel["data"]["values"]
     ]
 
@@ -104,6 +105,44 @@ def test_a_transport_has_one_colour_and_mark_in_all_panels_and_charts() -> None:
         assert found <= {colour, mark}, transport
     assert theme.TRANSPORTS["copy"][0] in str(scales)
     assert len(set(theme.TRANSPORTS.values())) == len(dict(theme.TRANSPORTS.values())) == 7
+
+
+def test_a_file_without_another_transport_has_the_colours_of_nccl() -> None:
+    names = [f"Comm/AllGather/bytes:{size}/cache:cold" for size in (64, 128)]
+    copies = [name.replace("/cache", "/transport:copy/cache") for name in names]
+    plain, chosen = (
+        samples.document([samples.row(name, busbw_GBps=20.0) for name in given], backend=backend)
+        for given, backend in ((names, "cuda"), ([*names, *copies], "cuda"))
+    )
+    host = samples.document(
+        [samples.row(name, busbw_GBps=20.0) for name in names], backend="host", device=""
+    )
+    (scale, *_), (shape, *_) = (
+        [*scales_of(draw(plain, chosen, host)["families"].spec, (channel,))]
+        for channel in ("color", "shape")
+    )
+    colours = dict(zip(scale["domain"], scale["range"], strict=True))
+    file = "(cuda, NVIDIA H200)"
+    assert {name: colour for name, colour in colours.items() if "nccl" in name} == {
+        f"nccl · run{number} {file}": theme.TRANSPORTS["nccl"][0] for number in (0, 1)
+    }
+    assert colours["run2 (backend: host)"] not in {theme.BLUE, theme.VERMILION}
+    assert len({*zip(scale["range"], shape["range"], strict=True)}) == 4
+
+
+def test_curves_of_one_transport_differ_in_shape() -> None:
+    style = theme.curve_style({f"curve {n}": "nccl" for n in range(7)} | {"other": "copy"})
+    assert {*style["color"]["scale"]["range"]} == {theme.BLUE, theme.VERMILION}
+    assert len({*style["shape"]["scale"]["range"][:-1]}) == 7
+
+
+def test_a_latency_that_leads_a_family_is_shown() -> None:
+    rows = [
+        samples.row(f"Decode/Layer/tokens:{n}", layer_us=90.0 + n, graph_gain=2.0) for n in (1, 16)
+    ]
+    assert [record["figure"] for record in families(rows)] == [91.0, 106.0]
+    launches = {record["figure"] for record in families(samples.launches())}
+    assert launches.isdisjoint(row.get("host_us_per_launch") for row in samples.launches())
 
 
 def scales_of(node: object, channels: tuple[str, ...]) -> Iterator[Json]:

@@ -232,7 +232,7 @@ def test_three_sides_show_what_each_loses_and_the_product_rule() -> None:
     for row in rows:
         sides = [row[f"{side}_slowdown"] for side in ("comp", "comm", "second")]
         cell = cells[row["name"]]
-        assert cell["line1"] == f"by product {row['product_slowdown']:.2f}"
+        assert cell["line1"] == f"({row['product_slowdown']:.2f})"
         assert cell["line2"] == " | ".join(f"{loss:.2f}" for loss in sides)
     labels = {(cell["across"], cell["down"]) for cell in cells.values()}
     assert ("AllGather + DeviceToHost · sm_bulk", "StreamKernel") in labels

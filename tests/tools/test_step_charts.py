@@ -44,6 +44,13 @@ def test_the_tick_is_where_the_plain_form_ends() -> None:
     assert [bar["text"] for bar in bars] == ["40 %", "20 %", "5.0 %", "10 %"]
 
 
+def test_a_text_stands_at_its_bar_unless_the_tick_is_near() -> None:
+    bars = bars_of(samples.steps()[:4])
+    assert [bar["reach"] for bar in bars] == pytest.approx([40, 20, 5, 12])
+    near = [row | {"sequential_ms": row["real_time"] + 0.3} for row in samples.steps()[:4]]
+    assert [bar["reach"] for bar in bars_of(near)] == [bar["tick"] for bar in bars_of(near)]
+
+
 def test_steps_are_named_by_differing_axes() -> None:
     assert [bar["bar"] for bar in bars_of(samples.steps()[:4])] == [
         "nccl · prefetch 0",

@@ -285,5 +285,8 @@ def merge_tables(tables: Iterable[tuple[str, Table]]) -> Table:
             merged[name] = replace(known, judged=known.judged and counter.judged)
     families = {family.name: family for _, table in reversed(distinct) for family in table.families}
     order = dict.fromkeys(family.name for _, table in distinct for family in table.families)
-    workloads = {name: axes for _, table in distinct for name, axes in table.workloads.items()}
+    workloads: dict[str, tuple[str, ...]] = {}
+    for _, table in distinct:  # an older file may lack an axis
+        for name, axes in table.workloads.items():
+            workloads[name] = tuple(dict.fromkeys((*workloads.get(name, ()), *axes)))
     return Table(merged, tuple(families[name] for name in order), workloads)

@@ -42,6 +42,7 @@ __all__ = [
     "sum_up",
 ]
 
+HOST_LABEL = "backend: host"  # in the label of every result of a CPU
 _MOST_SHOWN = 200  # rows of a notebook's table
 
 
@@ -208,7 +209,8 @@ def source_titles(sources: Sequence[str]) -> dict[str, str]:
     for source, path in paths.items():
         if times[path] > 1:
             raise ResultError(f"{source}: given twice")
-    stems = {source: path.with_name(path.stem).parts for source, path in paths.items()}
+    bare = {source: path.with_name(path.name.removesuffix(".gz")) for source, path in paths.items()}
+    stems = {source: path.with_name(path.stem).parts for source, path in bare.items()}
     count = Counter(stems.values())
     names = {s: stems[s] if count[stems[s]] == 1 else path.parts for s, path in paths.items()}
     return {source: "/".join(_distinct_end(source, names)) for source in sources}
@@ -228,5 +230,5 @@ def _path(source: str) -> Path:
 
 
 def _label(title: str, backend: str, device: str) -> str:
-    about = "backend: host" if backend == "host" else ", ".join(filter(None, (backend, device)))
+    about = HOST_LABEL if backend == "host" else ", ".join(filter(None, (backend, device)))
     return f"{harmless(title)} ({about})" if about else harmless(title)

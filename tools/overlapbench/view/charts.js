@@ -5,7 +5,7 @@
 const json = id => JSON.parse(document.getElementById(id).textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const [NARROW, PAPER] = [720, 900];  // in CSS pixels: below it, panels stand below each other; a page
-const [LEAST_PLOT, LEAST_CELL, LETTER, BOLD, SPARE] = [180, 17, 7.5, 9, 8];
+const [LEAST_PLOT, LEAST_CELL, SMALL_LETTER, LETTER, BOLD, SPARE] = [180, 17, 4.7, 7.5, 9, 8];
 const [ABOVE, MARGIN] = [17, 14];  // of a label above a bar, a cell or a lane; beside narrow panels
 const DETAILED = 44;  // the width of a cell with more than its figure
 const MOST_ROWS = 400;  // in a chart that is drawn unasked: more take seconds
@@ -29,7 +29,7 @@ function panelOf(panel, plot, small) {
   const fit = {...panel, width};
   if (panel.title) fit.title = wrappedTitle(panel.title, width / BOLD);
   if (small && lanes) fit.height = (band + ABOVE) * lanes.length + ABOVE;
-  fit.layer = panel.layer.filter(layer => !isDetail(layer, width / cells))
+  fit.layer = panel.layer.filter(layer => !isTooLong(layer, width / cells, panel.data?.values))
     .map(layer => layerOf(layer, {width, cell: width / cells, band, small}));
   return fit;
 }
@@ -49,8 +49,12 @@ function wrappedTitle(title, letters) {
 }
 
 // Cells too small for what stands below their figure show the figure alone.
-const isDetail = ({mark, encoding}, cell) =>
-  mark.type === "text" && cell < DETAILED && /^line[1-9]/.test(encoding.text?.field ?? "");
+function isTooLong({mark, encoding}, cell, records) {
+  const field = encoding.text?.field ?? "";
+  if (mark.type !== "text" || !/^line[1-9]/.test(field)) return false;
+  const longest = Math.max(...records.map(record => record[field]?.length ?? 0));
+  return cell < Math.max(DETAILED, longest * SMALL_LETTER);
+}
 
 // Labels of axes that have no room side by side are slanted.
 function angleOf(x, width, small) {
@@ -106,7 +110,7 @@ function inOneColumn(legend, room) {
 async function drawIn(place, spec, config) {
   const room = printing ? PAPER : place.clientWidth, panels = spec.concat;
   let small = room < NARROW, columns = small || !panels ? 1 : spec.columns ?? panels.length;
-  let beside = small ? 2 * MARGIN : PAPER / columns - (panels?.[0] ?? spec).width, view;
+  let beside = small ? 2 * MARGIN : PAPER / columns - (panels?.[0] ?? spec).width, view, before;
   for (let attempt = 0; attempt < 4; ++attempt) {
     const fit = fitted(spec, columns, room / columns - beside, small);
     view?.finalize();
@@ -118,7 +122,10 @@ async function drawIn(place, spec, config) {
     const width = place.querySelector("svg").width.baseVal.value;
     if (width <= room && width > 0.95 * room) break;
     beside += (width - room + SPARE) / columns;
-    if (!small && room / columns - beside < LEAST_PLOT) [small, columns, beside] = [true, 1, 2 * MARGIN];
+    // A legend may be wider than the plots.
+    const stuck = room / columns - beside < LEAST_PLOT || Math.abs(width - before) < 1;
+    if (!small && stuck) [small, columns, beside] = [true, 1, 2 * MARGIN];
+    before = width;
   }
   return view;
 }

@@ -56,6 +56,7 @@ ON_CELL = "#1c1c1c"  # text on a cell of the heat map, whose colours are the sam
 # Six and five are coprime, so 30 curves get 30 different combinations.
 SERIES_COLOURS = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY]
 SERIES_SHAPES = ["circle", "square", "triangle-up", "diamond", "triangle-down"]
+_SHAPES = [*SERIES_SHAPES, "triangle-right", "triangle-left", "cross"]  # of a single colour
 TRANSPORTS = {  # in every chart and panel
     "nccl": (BLUE, "circle"),
     "nccl_sym": (SKY, "square"),
@@ -70,20 +71,21 @@ TRANSPORTS = {  # in every chart and panel
 def curve_style(curves: Mapping[str, str]) -> Encoding:
     """Distinguish curves, given with their transports, by colour and point shape.
 
-    A transport has its colour and shape; further curves of it differ in shape. The others cycle
-    through what is left. Dashes mean something else.
+    A transport has its colour and shape; further curves of it differ in shape, as long as there are
+    any. The others cycle through what is left. Dashes mean something else.
     """
     known = [TRANSPORTS[one] for one in dict.fromkeys(curves.values()) if one in TRANSPORTS]
     colours = [one for one in SERIES_COLOURS if one not in [colour for colour, _ in known]]
     shapes = [one for one in SERIES_SHAPES if one not in [shape for _, shape in known]]
     styles: dict[str, tuple[str, str]] = {}
     for place, (curve, transport) in enumerate(curves.items()):
-        own = TRANSPORTS.get(transport)
         fills, marks = colours or SERIES_COLOURS, shapes or SERIES_SHAPES
         cycled = fills[place % len(fills)], marks[place % len(marks)]
-        if own and own in styles.values():
-            own = own[0], cycled[1]
-        styles[curve] = own or cycled
+        if own := TRANSPORTS.get(transport):
+            others = ((own[0], shape) for shape in (*shapes, *_SHAPES))
+            free = (style for style in (own, *others) if style not in styles.values())
+            cycled = next(free, (own[0], cycled[1]))
+        styles[curve] = cycled
     colour, shape = ({curve: style[i] for curve, style in styles.items()} for i in (0, 1))
     return {"color": styled(colour), "shape": styled(shape)}
 

@@ -22,6 +22,7 @@ _MARGINS = 30
 _TICK = 50  # pixels between ticks, at least
 _GAP = 10  # beside the text of a bar
 _MOST_TEXT = 0.8  # of the width
+_ROOM = 0.12  # of the axis: it holds a text, also on a small screen
 _LEAST = 0.1  # minimum of the axis
 _COLUMNS = 2  # of panels
 
@@ -36,9 +37,18 @@ class Bar:
     parts: Sequence[Record] = ()
 
     @property
+    def end(self) -> float:
+        """The end of the parts."""
+        return sum(max(0.0, float(part["adds"])) for part in self.parts)
+
+    def text_at(self, span: float) -> float:
+        """The place of the text on an axis of this span: beyond the parts and a near tick."""
+        return self.end if self.parts and self.tick - self.end > _ROOM * span else self.reach
+
+    @property
     def reach(self) -> float:
-        """The place of the text: beyond the tick and the parts."""
-        return max(self.tick, sum(max(0.0, float(part["adds"])) for part in self.parts))
+        """Beyond the tick and the parts."""
+        return max(self.tick, self.end)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +84,8 @@ class Bars(ChartKind):
             told = textwrap.wrap(self.x_title, int(width / _LETTER_WIDTH)) if below else None
             ticks = {"tickCount": max(2, width // _TICK)}
             x = vega.field("adds:Q", title=told, scale=scale, axis=ticks)
-            layers = [*self._stacks(mine, x, y), *self._ends(mine, x, y)]
+            low, high = scale["domain"]
+            layers = [*self._stacks(mine, x, y), *self._ends(mine, x, y, high - low)]
             return vega.panel(layers, height=_STEP * len(names))
 
         return vega.lay_out(panels, draw, columns, 0, width)
@@ -92,10 +103,12 @@ class Bars(ChartKind):
         at["tooltip"] = vega.tooltip(*fields)
         return [vega.mark("bar", at, "", parts, height=_STEP * 0.6)] if parts else []
 
-    def _ends(self, bars: Sequence[tuple[Bar, Record]], x: Spec, y: Spec) -> list[Spec]:
+    def _ends(
+        self, bars: Sequence[tuple[Bar, Record]], x: Spec, y: Spec, span: float
+    ) -> list[Spec]:
         records = [
             record
-            | {"tick": bar.tick, "reach": bar.reach, "text": bar.text}
+            | {"tick": bar.tick, "reach": bar.text_at(span), "text": bar.text}
             | {"parted": bool(bar.parts)}
             for bar, record in bars
         ]

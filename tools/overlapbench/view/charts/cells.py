@@ -69,15 +69,19 @@ class Cells(ChartKind):
         def draw(part: Sequence[Record]) -> Spec:
             above = {"orient": "top", "labelAngle": self.angle, **theme.CELL_AXIS}
             beside = {"labels": part[0]["panel"] in leftmost, **theme.CELL_AXIS}
-            x, y = {"domain": across}, {"domain": down}
+            mine = part if columns == 1 else cells  # panels side by side share their places
+            x, y = (
+                {"domain": [one for one in places if any(cell[axis] == one for cell in mine)]}
+                for axis, places in (("across", across), ("down", down))
+            )
             places = {
                 "x": vega.field("across:N", title=self.across_title, scale=x, axis=above),
                 "y": vega.field("down:N", title=self.down_title, scale=y, axis=beside),
             }
-            return self._panel(part, places, colour)
+            return self._panel(part, places, colour) | {"height": height * len(y["domain"])}
 
         height = _HEIGHT + _LINE * max(0, max(cell["lines"] for cell in cells) - 2)
-        return vega.lay_out(parts, draw, columns, height * len(down), width * len(across))
+        return vega.lay_out(parts, draw, columns, 0, width * len(across))
 
     def _width(self, panels: int, cells: int, labels: float) -> tuple[int, float]:
         """Return the number of panels side by side, and the width of a cell."""

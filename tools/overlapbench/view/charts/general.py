@@ -1,7 +1,8 @@
 """The chart of everything that has none of its own: a panel for each kind of row.
 
-It shows one of the family's leading counters, but no time, against the axis of the names with the
-most different whole numbers. So every family has a chart, also a new one.
+It shows the family's first leading counter that is no time, or a latency that comes before all
+others, against the axis of the names with the most different whole numbers. So every family has a
+chart, also a new one.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from overlapbench.grouping import grouped
 from overlapbench.reading.counters import Better, Counter
 from overlapbench.reading.result import Row
 from overlapbench.statistics import intervals
-from overlapbench.view import vega
+from overlapbench.view import theme, vega
 from overlapbench.view.charts import axes, findings, naming
 from overlapbench.view.charts.curves import COLUMNS, Curves, X, Y
 from overlapbench.view.charts.records import ChartKind, Rows, kind_of, whole
@@ -20,7 +21,9 @@ from overlapbench.view.vega import Spec
 
 _OWN = ("Overlap", "Priority", "Tp", "Fsdp", "Moe", "Layers", "MixedPrecision", "Lab/")
 _TIMES = ("ms", "us")  # units
+_LATENCY = "us"  # a family's first counter may have it
 _HEIGHT = 240
+_BESIDE = 100  # a panel: its y axis
 _EXPECTED = ("predicted_", "formula_")  # what the names of references begin with
 
 
@@ -30,9 +33,13 @@ def _place(values: Sequence[Any], columns: int) -> tuple[str, Spec]:
 
 def _shown(row: Row) -> Counter | None:
     """Return the counter of a row that the chart shows: preferably one with a reference."""
-    leads = (family.lead for family in row.table.families if family.name == row.name.family)
-    known = (row.table.counters[name] for lead in leads for name in lead if name in row.counters)
-    fit = (one for one in known if one.unit not in _TIMES)
+    leads = [name for one in row.table.families if one.name == row.name.family for name in one.lead]
+    known = (row.table.counters[name] for name in leads if name in row.counters)
+    fit = (
+        one
+        for one in known
+        if one.unit not in _TIMES or (one.unit == _LATENCY and one.name == leads[0])
+    )
     return min(fit, key=lambda one: _expected(row, one) is None, default=None)
 
 
@@ -54,10 +61,23 @@ def _found(rows: Sequence[Row], counter: Counter, axis: str) -> str:
     value, low, high = figure[id(best)]
     if high - low > value:  # the interval says little
         return ""
-    told = f"{intervals.measured(value, low, high)} {counter.printed_unit}".strip()
+    told = f"{words} {intervals.measured(value, low, high)} {counter.printed_unit}".strip()
     at = naming.describe(axis, best.name.axis(axis) or "")
     where = naming.joined(naming.transport_names(rows)(best), at)
-    return f"{words} {told} {counter.title}, {where}"
+    said = f"{told} {counter.title}" if _is_share(counter) else f"{counter.title} {told}"
+    return f"{said} ({where})"
+
+
+def _is_share(counter: Counter) -> bool:
+    return counter.title.startswith("of ")  # a copy, in %
+
+
+def _titled(counter: Counter) -> str:
+    """Return the title of an axis: `busbw (GB/s)`, or `% of a copy`."""
+    unit = counter.printed_unit
+    if _is_share(counter):
+        return f"{unit} {counter.title}"
+    return f"{counter.title} ({unit})" if unit else counter.title
 
 
 def _charts(rows: Sequence[Row]) -> dict[str, tuple[Curves, Sequence[Row]]]:
@@ -83,11 +103,17 @@ def _chart(counter: Counter, axis: str) -> Curves:
     return Curves(
         rows=Rows(known=[counter.name]),
         x=X("size", axis, _place, partial(whole, axis=axis)),
-        y=Y(counter.name, "", axes.FROM_ZERO),
+        y=Y(counter.name, _titled(counter), axes.FROM_ZERO),
         reference="expected",
         derived={"expected": lambda row: _expected(row, counter)},
         series=naming.named("transport", axis, head=naming.transport_names),
     )
+
+
+def _only(rows: Sequence[Row]) -> str:
+    """Return the title of the panel if there is one alone."""
+    titles = [*_charts(rows)]
+    return titles[0] if len(titles) == 1 else ""
 
 
 class General(ChartKind):
@@ -105,12 +131,17 @@ class General(ChartKind):
 
         parts = _charts(rows)
         columns = min(COLUMNS, len(parts))
-        drawn = vega.lay_out(parts, draw, COLUMNS, _HEIGHT)
+        width = theme.WIDTH / columns - _BESIDE
+        if columns == 1:  # the chart has its title
+            (part,) = parts.values()
+            return vega.lay_out({"": part}, draw, 1, _HEIGHT, width)
+        drawn = vega.lay_out(parts, draw, columns, _HEIGHT, width)
         return drawn | {"resolve": {"scale": dict.fromkeys(("color", "shape"), "independent")}}
 
 
 GENERAL = General(
     name="families",
     title="Each family",
+    finding=_only,
     reading="A figure of each family against what varies most; dashed is a prediction.",
 )

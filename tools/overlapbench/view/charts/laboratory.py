@@ -87,9 +87,9 @@ TRIPLE = Cells(
     name="triple",
     title="Two communications beside one computation",
     finding=findings.up_to("All three take up to {figure} × the longest: {what}", "slowdown"),
-    reading="Each cell shows the slowdown of all three, below it what it would be if the slowdowns"
-    " that two sides cause a third multiplied, and then those of the computation | of the first"
-    " communication | of the second. Hatched: not measured.",
+    reading="Each cell shows the slowdown of all three, in brackets what it would be if the"
+    " slowdowns that two sides cause a third multiplied, and below it those of the computation |"
+    " of the first communication | of the second. Hatched: not measured.",
     rows=Rows("*+*+*"),
     across=naming.together(
         naming.by(lambda row: " + ".join(row.name.workloads[:-1])), naming.transport_names
@@ -97,7 +97,7 @@ TRIPLE = Cells(
     down=naming.by(lambda row: row.name.workloads[-1]),
     panel=naming.together(naming.by_order, file_names),
     lines=[
-        lambda row: f"by product {ratio_text(row, 'product_slowdown')}",
+        lambda row: f"({ratio_text(row, 'product_slowdown')})",
         lambda row: _of_sides(row, (*_SIDES, "second_slowdown")),
     ],
     angle=-45,

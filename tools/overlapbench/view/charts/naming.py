@@ -3,15 +3,15 @@
 A Naming takes all rows of a chart, and returns a function that names one of them. Properties that
 all rows share are stated once, above the chart. With several files, each curve names its file.
 
-Names omit defaults. So if some rows of a collective name a transport, the others use NCCL. Rows
-without a choice (a copy to the host, a collective of the host backend) have no transport to show.
+Names omit defaults. So if some rows of a collective name a transport, the others use NCCL, also in
+other files. Rows without a choice (a copy to the host, the host backend) have no transport to show.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.names import binary_count, binary_size
-from overlapbench.reading.result import Row
+from overlapbench.reading.result import HOST_LABEL, Row
 
 Name = Callable[[Row], str]
 Naming = Callable[[Sequence[Row]], Name]
@@ -138,19 +138,15 @@ def side(number: int, *told: str, head: Naming = unnamed, alike: bool = False) -
 
 def transport_names(rows: Sequence[Row]) -> Name:
     """Return a function for a row's transport; "" if there is no other, and for peers."""
-    chosen = {_communication(row) for row in rows if row.name.axis("transport")}
+    chosen = {row.name.workloads[0] for row in rows if row.name.axis("transport")}
 
     def name(row: Row) -> str:
         if row.name.axis("peer"):
             return ""
-        standing = STANDING_TRANSPORT if _communication(row) in chosen else ""
-        return row.name.axis("transport") or standing
+        choice = row.name.workloads[0] in chosen and HOST_LABEL not in row.file
+        return row.name.axis("transport") or (STANDING_TRANSPORT if choice else "")
 
     return name
-
-
-def _communication(row: Row) -> tuple[str, str]:
-    return row.file, row.name.workloads[0]
 
 
 def by_order(rows: Sequence[Row]) -> Name:

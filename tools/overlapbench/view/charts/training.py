@@ -38,9 +38,9 @@ LAYERS = Curves(
     name="tokens",
     title="Tensor-parallel layers against tokens",
     finding=findings.up_to("Chunks make a layer up to {figure} × as fast: {what}", "speedup"),
-    reading="Each point is the fastest number of chunks, labelled with that number and the"
-    " speedup over the plain form, which is dashed. The bound is dotted. The axes are"
-    " logarithmic.",
+    reading="Each point is the fastest number of chunks. A single curve is labelled with that"
+    " number and the speedup over the plain form, which is dashed. The bound is dotted. The axes"
+    " are logarithmic.",
     rows=Rows(
         "Tp/*Parallel",
         ("sequential_ms", "bound_ms", "speedup"),

@@ -13,6 +13,7 @@ from overlapbench.output import ResultError, expand
 from overlapbench.reading.entries import read_entries
 from overlapbench.reading.program_run import ProgramRun, surroundings, to_program_run
 from overlapbench.reading.result import (
+    HOST_LABEL,
     Result,
     failed_self_test,
     source_titles,
@@ -147,7 +148,7 @@ def _labelled(run: Run, mixed: bool) -> Run:
     Figures of several machines are labelled with these everywhere, and those of a CPU as such.
     """
     machine = run.result.machine if mixed else ""
-    about = joined(machine, "backend: host" if run.result.backend == "host" else "")
+    about = joined(machine, HOST_LABEL if run.result.backend == "host" else "")
     label = f"{run.name} ({about})" if about else run.name
     rows = tuple(replace(row, file=label) for row in run.result.rows)
     return replace(run, result=replace(run.result, label=label, rows=rows))

@@ -177,7 +177,7 @@ document.addEventListener("click", event => {
 
 if (NARROW_SCREEN.matches) {
   for (const element of elements) {
-    if (element.tBodies[0].rows.length > MOST_UNFOLDED) element.closest("details").open = false;
+    if (element.tBodies[0].rows.length > MOST_UNFOLDED) element.closest("details")?.removeAttribute("open");
   }
 }
 search.value = new URLSearchParams(location.search).get("search") ?? "";
