@@ -75,6 +75,7 @@ UNMEASURED = {"first:comp", "first:none", "chunks:1", "virtual", "workers"}
 # Names in a line for PyTorch that the example does not measure.
 BESIDE = {
     "_low_contention_reduce_scatter",
+    "get_buffer",
     "fused_matmul_reduce_scatter",
     "_micro_pipeline_tp",
     "DataLoader",

@@ -34,9 +34,9 @@ def harmless(text: str) -> str:
 
 
 class Wrapper(textwrap.TextWrapper):
-    """Breaks text at spaces, and names after a slash."""
+    """Breaks text at spaces, but not before a %, and names after a slash."""
 
-    wordsep_re = re.compile(r"(\s+|(?<=/))")
+    wordsep_re = re.compile(r"(\s+(?!%)|(?<=/))")
 
 
 def expand(arguments: Sequence[str]) -> list[str]:

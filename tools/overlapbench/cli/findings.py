@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from overlapbench.cli.command_line import command, manual_parser, screen
 from overlapbench.findings.energy import energy_answer
-from overlapbench.findings.finding import text_of
+from overlapbench.findings.finding import LEAST, text_of
 from overlapbench.findings.rules import find
 from overlapbench.output import print_text
 from overlapbench.reading.result import read_results
@@ -34,7 +34,10 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
         print_text(json.dumps([one.to_dict() for one in found], indent=1) + "\n")
     else:
         energy = paragraph(energy_answer(results), screen())
-        print_text(text_of(found, screen().width) + (f"{energy}\n" if energy else ""))
+        told = text_of(found, screen().width) + (f"{energy}\n" if energy else "")
+        if not told and any(one.backend == "cuda" for one in results):
+            told = f"No findings: no change surely saves {100 * LEAST:.0f} % of a row's time.\n"
+        print_text(told)
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

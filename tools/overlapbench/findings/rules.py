@@ -1,8 +1,9 @@
 """Applies the rules for rows (rules.toml): pairs of rows that differ in one axis, and single rows.
 
 A rule gives one finding at most: that of the most usual row, and of those the one where it surely
-saves most. As that row is chosen among many, its interval is wide enough for all of them. A row for
-which a faster one was measured has no finding of what it could save at most.
+saves most. As that row is chosen among many, its interval is wide enough for all of them. A change
+that ends slower than settings nearer to the default is none. A row for which a faster one was
+measured has no finding of what it could save at most.
 """
 
 import re
@@ -14,7 +15,7 @@ from itertools import permutations
 from pathlib import Path
 
 from overlapbench.findings.apply import ways_of
-from overlapbench.findings.finding import Finding, Saving, largest
+from overlapbench.findings.finding import LEAST, Finding, Saving, largest
 from overlapbench.grouping import grouped
 from overlapbench.reading.counters import TIME
 from overlapbench.reading.names import binary_size
@@ -35,6 +36,7 @@ _SIZES = ("bytes", "tokens", "n", "model", "workers")  # axes that tell rows apa
 _MACHINE = ("backend", "device", "ranks", "hosts", "driver_version", "nccl_version", "git_revision")
 _ATTRIBUTED = 0.25  # of T - max(C, M), a cause that is worth a finding
 _MOSTLY = 0.5
+_PARTS = ("exposed_comm", "interference")
 _MEASURED = ("rest", "measured inverse")  # measures that are no upper bounds
 _EXACT = ("rank_spread",)  # counters without an interval: their rule has another condition
 
@@ -73,10 +75,12 @@ class Option:
     way: str = ""
     families: str = ""
     where: Mapping[str, str] = field(default_factory=dict)  # axes, and what their values match
+    when: str = ""  # a condition
 
     def helps(self, row: Row) -> bool:
         """Tell whether a row may still do this."""
-        return re.match(self.families, row.name) is not None and all(
+        fits = re.match(self.families, row.name) is not None and _CONDITIONS[self.when](row)
+        return fits and all(
             re.fullmatch(value, _value(row, axis)) for axis, value in self.where.items()
         )
 
@@ -106,15 +110,28 @@ def find(results: Sequence[Result]) -> list[Finding]:
     machines = {one.label: _machine(one) for one in results}
     cuda = [row for one in results if one.backend == "cuda" for row in one.rows if row.trusted]
     changes = [list(_changes(rule, cuda, machines)) for rule in CHANGES]
-    settled = {id(case.row) for cases in changes for case in cases if case.saving.matters}
+    # Also where the value that is faster is not one to advise, such as a row's default.
+    either_way = (_changes(replace(rule, base=".*", to=".*"), cuda, machines) for rule in CHANGES)
+    settled = {id(case.row) for cases in either_way for case in cases if case.saving.matters}
     limits = [
         list(_limits(rule, [row for row in within if id(row) not in settled]))
         for rule in LIMITS
         for within in [cuda if rule.backend else rows]
     ]
-    names = {one.label: one.machine for one in results}
+    by_label = {one.label: one for one in results}
     found = (one for cases in (*changes, *limits) for one in _strongest(cases))
-    return [replace(one, machine=names.get(one.file, "")) for one in largest(found)]
+    return [_of_machine(one, by_label[one.file]) for one in largest(found)]
+
+
+def _of_machine(finding: Finding, result: Result) -> Finding:
+    """Name the machine, and write the SMs that are left instead of a difference."""
+    sms = result.context.get("device_multiprocessors")
+
+    def left(match: re.Match[str]) -> str:
+        return str(sms - int(match[1])) if isinstance(sms, int) else match[0]
+
+    ways = [re.sub(r"SMs of the GPU - (\d+)", left, way) for way in finding.ways]
+    return replace(finding, machine=result.machine, ways=ways)
 
 
 def _strongest(cases: Sequence[Case]) -> Iterator[Finding]:
@@ -150,6 +167,7 @@ def _changes(
         return place, row.name.family, row.name.workloads, axes
 
     chosen = [row for row in rows if _concerns(rule, row) and TIME in row.intervals]
+    alike = grouped(chosen, _but_for_settings)
     pairs = [
         (a, b)
         for group in grouped(chosen, others).values()
@@ -158,6 +176,10 @@ def _changes(
         and re.fullmatch(rule.base, _value(a, rule.axis))
         and re.fullmatch(rule.to, _value(b, rule.axis))
         and _CONDITIONS[rule.when](b)
+        and not any(
+            _unusual(plain) < _unusual(a) and plain.intervals[TIME][1] < b.intervals[TIME][0]
+            for plain in alike[_but_for_settings(a)]
+        )
     ]
     for a, b in pairs:
         (a_low, a_high), (b_low, b_high) = (
@@ -166,6 +188,11 @@ def _changes(
         if a_low > 0:
             ends = 1 - b_high / a_low, 1 - b_low / a_high
             yield Case(rule, a, Saving(1 - b.time_ms / a.time_ms, *ends), b)
+
+
+def _but_for_settings(row: Row) -> object:
+    rest = frozenset(one for one in row.name.axes if one[0] not in _SETTINGS)
+    return row.file, row.name.family, row.name.workloads, rest
 
 
 def _limits(rule: Limit, rows: Sequence[Row]) -> Iterator[Case]:
@@ -221,12 +248,20 @@ _MEASURES: Mapping[str, Callable[[Row, float], float]] = {
 }
 
 
-def _longer(side: str, row: Row) -> bool:
-    """Tell whether both sides ran at once, on SMs, and this one alone takes longer."""
-    other = {"comp_ms": "comm_ms", "comm_ms": "comp_ms"}[side]
-    longer = row.counters.get(side, 0) > row.counters.get(other, 0)
+def _last(side: str, row: Row) -> bool:
+    """Tell whether both sides ran at once, on SMs, and this one took longer."""
+    took = {
+        one: row.counters.get(f"{one}_ms", 0) * row.counters.get(f"{one}_slowdown", 0)
+        for one in ("comp", "comm")
+    }
     on_sms = row.counters.get("comm_sms", 0) > 0 and not _copies(row)
-    return longer and on_sms and row.state is State.OK
+    return took[side] > min(took.values()) and on_sms and row.state is State.OK
+
+
+def _order_exposes(row: Row) -> bool:
+    """Tell whether the order of the steps, not interference, leaves communication exposed."""
+    exposed, interference = (row.counters.get(f"{one}_ms", 0) for one in _PARTS)
+    return exposed - interference > LEAST * row.time_ms
 
 
 def _copies(row: Row) -> bool:
@@ -246,8 +281,9 @@ _CONDITIONS: Mapping[str, Callable[[Row], bool]] = {
         and not _copies(row)
     ),
     "both run": lambda row: row.state is State.OK,
-    "computation is longer": partial(_longer, "comp_ms"),
-    "communication is longer": partial(_longer, "comm_ms"),
+    "computation ends last": partial(_last, "comp"),
+    "communication ends last": partial(_last, "comm"),
+    "the order exposes": _order_exposes,
     "cutting gains": lambda row: "speedup" in row.counters and row["speedup"].low > 1,
     "producers bound": lambda row: row.counters.get("bound_by_workers") == 1,
     "one rank is mostly the slowest": _mostly_one,
