@@ -19,7 +19,7 @@ from overlapbench.view.comparison import (
     format_markdown,
     format_table,
 )
-from overlapbench.view.console import Screen
+from overlapbench.view.console import Entry, Screen, table
 
 TABLE = stored_table()
 SLOW = Judgement(
@@ -254,3 +254,9 @@ def test_a_table_folds_rows_that_are_the_same() -> None:
     assert C in every
     assert "--all" not in every
     assert "1 row is the same (--all lists)\n" in format_table(replace(ALL, rows=ROWS[:7]))
+
+
+def test_a_table_gives_up_its_indent_before_it_breaks_a_figure() -> None:
+    entry = Entry("a long title", [("1234", "5678")])
+    lines = table(Screen(10), ("a", "b"), [entry], words=0).splitlines()
+    assert (lines[0], lines[-1]) == ("    a    b", " 1234 5678")

@@ -255,8 +255,8 @@ def test_what_is_in_use_is_no_advice(rule: str, settings: str) -> None:
     assert any("max_ctas" in way for way in one.ways) == ("CTAs" in one.action)
 
 
-def test_sums_are_not_moved_by_copy_engines() -> None:
-    for collective, left in (("AllReduce", False), ("ReduceScatter", False), ("AllToAll", True)):
+def test_an_all_reduce_is_not_moved_by_copy_engines() -> None:
+    for collective, left in (("AllReduce", False), ("ReduceScatter", True), ("AllToAll", True)):
         row = dict(LIMITED["waits for SMs"][0])
         row["name"] = row["run_name"] = row["run_name"].replace("AllGather", collective)
         (one,) = find([result(row)])

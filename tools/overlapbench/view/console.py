@@ -55,6 +55,8 @@ def table(
     room = screen.width - indent
     if sum(widths) + gap * (len(widths) - 1) > room:
         gap = 1
+    if indent and sum(widths) + gap * (len(widths) - 1) > room:
+        indent, room = 1, screen.width - 1
     while sum(widths) + gap * (len(widths) - 1) > room and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
     file = io.StringIO()
