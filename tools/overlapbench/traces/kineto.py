@@ -370,7 +370,7 @@ class _Reader:
         return {cause: union(piece.interval for piece in found) for cause, found in pieces.items()}
 
     def _said(self, key: str) -> str:
-        """Return the object with which one of our own files describes itself."""
+        """Return what one of our own files says of itself, under a key."""
         return harmless(_text(self.about.get(key)))
 
 
