@@ -1,6 +1,8 @@
 #include "program/program.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -229,9 +231,19 @@ int MainOfLauncher(const std::string& program, const StartRequest& request, Prog
   }
 }
 
+// The next file that is opened would take the place of a standard descriptor that is closed, as by
+// >&-, and get the output. Reading and writing these fails, as for a closed one.
+void OccupyStandardDescriptors() {
+  int opened = 0;
+  do opened = open("/", O_PATH);
+  while (opened >= 0 && opened <= STDERR_FILENO);
+  close(opened);
+}
+
 }  // namespace
 
 int RunProgram(int argc, char** argv, ProgramHooks& hooks) {
+  OccupyStandardDescriptors();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
     if (const auto request = ReadStartRequest(arguments)) {

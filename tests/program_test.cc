@@ -91,11 +91,14 @@ struct EndedProgram {
   int aborts = 0;  // of links, of all ranks
 };
 
-// Runs the program with these arguments.
-EndedProgram Ended(std::vector<std::string> arguments, Descriptor out = {}) {
+// Runs the program with these arguments, after `first`.
+EndedProgram Ended(
+    std::vector<std::string> arguments, Descriptor out = {},
+    const std::function<void()>& first = [] {}) {
   arguments.insert(arguments.begin(), "program");
   Child child(
       [&] {
+        first();
         std::vector<char*> words;
         for (std::string& word : arguments) words.push_back(word.data());
         SayingHooks hooks;
@@ -472,6 +475,16 @@ TEST_F(LauncherProgramTest, StartsMpirunAndTellsItsCaller) {
   EXPECT_TRUE(program.err.starts_with("me: starting 2 ranks on ")) << program.err;
   std::array<char, 16> text{};
   EXPECT_EQ(pread(done.get(), text.data(), text.size(), 0), 5);
+}
+
+// As by >&-. The next file that is opened would be standard output.
+TEST_F(LauncherProgramTest, MayHaveNoStandardOutput) {
+  const EndedProgram program =
+      Ended({"--start=me", "--", "--backend=host"}, {}, [] { close(STDOUT_FILENO); });
+  EXPECT_EQ(program.status, 7);
+  EXPECT_NE(program.err.find("me: cannot write to standard output: Bad file descriptor\n"),
+            std::string::npos)
+      << program.err;
 }
 
 TEST_F(LauncherProgramTest, RefusesBadUsageItself) {
