@@ -1,5 +1,4 @@
-// What ranks agree on and send each other, on one rank, on two and on three; and that a rank that
-// does not come is noticed.
+// What ranks agree on and send each other, on one rank, on two and on three.
 #include "ranks/ranks.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +14,6 @@
 
 #include "comm/communicator.h"
 #include "device/host/host_load.h"
-#include "ranks/notices.h"
 #include "test_ranks.h"
 #include "thrown.h"
 
@@ -23,32 +21,17 @@ namespace overlapbench {
 namespace {
 
 using std::chrono_literals::operator""ms;
-using Clock = std::chrono::steady_clock;
 
 // What MPI has been asked for, and how it is to behave.
 struct FakeMpi {
   int communicators = 0;  // that exist beyond its own
   int returning = 0;      // communicators whose errors are returned, MPI_COMM_WORLD among them
   int most_threads = MPI_THREAD_MULTIPLE;
-  bool has_two_machines = false;  // rank 0, and all others
   bool operations_end = true;
-  int probes = 0;
-  int tests_of_sent = 0;
-  std::optional<int> sent;  // what a test of them returns without a look; none is done then
 };
 FakeMpi& Mpi() {
   static FakeMpi mpi;
   return mpi;
-}
-
-// The clock of this rank's machine.
-struct FakeClock {
-  std::optional<Clock::time_point> stands_at;
-  Clock::duration ahead{};
-};
-FakeClock& OwnClock() {
-  static FakeClock clock;
-  return clock;
 }
 
 // The limit of this machine's CPU time, in cores.
@@ -72,8 +55,6 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
 }
 int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
   ++Mpi().communicators;
-  if (Mpi().has_two_machines)
-    return PMPI_Comm_split(comm, ByLauncher().rank == 0 ? 0 : 1, key, newcomm);
   return PMPI_Comm_split_type(comm, split_type, key, info, newcomm);
 }
 int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
@@ -84,18 +65,6 @@ int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (Mpi().operations_end) return PMPI_Test(request, flag, status);
   *flag = 0;
   return MPI_SUCCESS;
-}
-int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  ++Mpi().tests_of_sent;
-  const std::optional<int> returned = Mpi().sent;
-  if (!returned) return PMPI_Testall(count, requests, flag, statuses);
-  *flag = 0;
-  return *returned;
-}
-int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
-                MPI_Status* status) {
-  ++Mpi().probes;
-  return PMPI_Improbe(source, tag, comm, flag, message, status);
 }
 int MPI_Comm_free(MPI_Comm* comm) {
   --Mpi().communicators;
@@ -108,10 +77,7 @@ int MPI_Query_thread(int* provided) {
 }
 }
 
-// The linker puts these in the place of the suite's, and of the steady clock's.
-Clock::time_point RealNow() asm("__real__ZNSt6chrono3_V212steady_clock3nowEv");
-Clock::time_point FakeNow() asm("__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
-Clock::time_point FakeNow() { return OwnClock().stands_at.value_or(RealNow() + OwnClock().ahead); }
+// The linker puts it in the place of the suite's.
 std::optional<double> FakeQuota(const std::filesystem::path& root) asm(
     "__wrap__ZN12overlapbench9CoreQuotaERKNSt10filesystem7__cxx114pathE");
 std::optional<double> FakeQuota(const std::filesystem::path& /*root*/) { return Quota(); }
@@ -121,14 +87,6 @@ namespace {
 using std::chrono_literals::operator""s;
 
 std::string Number(int value) { return std::to_string(value); }
-
-class RanksTest : public testing::Test {
- protected:
-  Ranks& ranks() { return TestRanks(); }
-  int rank() { return ranks().rank(); }
-  int size() { return ranks().size(); }
-  bool is_last() { return rank() == size() - 1; }
-};
 
 TEST_F(RanksTest, KnowTheirRankAndSize) {
   EXPECT_GE(rank(), 0);
@@ -454,155 +412,6 @@ TEST_F(RanksTest, AnErrorKnownToAllRanksIsMarkedSo) {
   }
 }
 
-// The missing ranks come long after the others have given up. Returns the others' message about
-// them.
-std::string SaidOfMissing(const std::vector<int>& missing) {
-  constexpr auto kTimeout = 1000ms;
-  std::string said;
-  if (std::ranges::count(missing, TestRanks().rank()) > 0) {
-    std::this_thread::sleep_for(3 * kTimeout);
-    TestRanks().Barrier("waiting for Godot");
-  } else {
-    TestRanks().set_timeout(kTimeout);
-    said = Thrown<FatalError>([] { TestRanks().Barrier("waiting for Godot"); });
-    TestRanks().set_timeout(kRanksPatience);
-  }
-  TestRanks().Barrier("meeting again");
-  return said;
-}
-
-TEST_F(RanksTest, WaitingForAMissingRankNamesIt) {
-  if (size() == 1) GTEST_SKIP() << "needs two ranks";
-  for (int missing = 0; missing < size(); ++missing) {
-    const std::string said = SaidOfMissing({missing});
-    if (rank() == missing) continue;
-    EXPECT_EQ(said, "rank " + Number(rank()) + ": waiting for Godot: rank " + Number(missing) +
-                        " did not arrive within 1 s; it has stopped or is doing something else");
-  }
-}
-
-// First the last rank does not look, then all others are waiting.
-TEST_F(RanksTest, TheRollCallNamesTheRanksThatDoNotAnswer) {
-  if (size() == 1) {
-    EXPECT_EQ(ranks().RollCall(), "");
-    return;
-  }
-  const std::string missing = "; rank " + Number(size() - 1) + " did not answer within 0.3 s";
-  if (is_last()) {
-    std::this_thread::sleep_for(900ms);
-  } else {
-    EXPECT_EQ(ranks().RollCall(), rank() == 0 ? missing : "");
-  }
-  ranks().Barrier("meeting again");
-  EXPECT_EQ(rank() > 0 ? "; all ranks answered" : ranks().RollCall(), "; all ranks answered");
-  ranks().Barrier("being called");
-}
-
-// Replies in the previous test's waits must not count here.
-TEST_F(RanksTest, WaitingForSeveralMissingRanksNamesAll) {
-  if (size() < 3) GTEST_SKIP() << "needs three ranks";
-  for (int present = 0; present < size(); ++present) {
-    std::vector<int> missing;
-    for (int other = 0; other < size(); ++other) {
-      if (other != present) missing.push_back(other);
-    }
-    const std::string said = SaidOfMissing(missing);
-    if (rank() != present) continue;
-    EXPECT_EQ(said, "rank " + Number(rank()) + ": waiting for Godot: ranks " + Number(missing[0]) +
-                        ", " + Number(missing[1]) +
-                        " did not arrive within 1 s; they have stopped or are doing something "
-                        "else");
-  }
-}
-
-// It asked whether the others were there, but answers nobody.
-TEST_F(RanksTest, ARankThatHasGivenUpIsNamedWithTheMissingOne) {
-  if (size() < 3) GTEST_SKIP() << "needs three ranks";
-  constexpr auto kTimeout = 2000ms;
-  ranks().Barrier("the test");
-  if (is_last()) {
-    std::this_thread::sleep_for(kTimeout * 3 / 2);
-    ranks().Barrier("waiting for Godot");
-  } else {
-    const ShortTimeout timeout(rank() == 0 ? kTimeout : kTimeout / 10);
-    const std::string said = Thrown<FatalError>([&] { ranks().Barrier("waiting for Godot"); });
-    EXPECT_EQ(said, rank() > 0 ? said
-                               : "rank 0: waiting for Godot: ranks 1, 2 did not arrive within 2 s; "
-                                 "they have stopped or are doing something else");
-    if (rank() > 0) std::this_thread::sleep_for(kTimeout * 5 / 4);
-  }
-  ranks().Barrier("meeting again");
-}
-
-// The last rank is slow, but it comes: nothing of the query is left for later waits.
-TEST_F(RanksTest, ARankThatIsWaitedForLongIsNotMissing) {
-  if (size() == 1) GTEST_SKIP() << "needs two ranks";
-  constexpr auto kTimeout = 3000ms;
-  ranks().set_timeout(kTimeout);
-  if (is_last()) std::this_thread::sleep_for(kTimeout * 7 / 10);
-  EXPECT_NO_THROW(ranks().Barrier("waiting for long"));
-  ranks().set_timeout(kRanksPatience);
-  EXPECT_NO_THROW(ranks().AgreeOnError("", "the test"));
-}
-
-TEST_F(RanksTest, RanksShareAClock) {
-  ranks().Barrier("the test");
-  const double now_ms = ranks().CommonClockMs();
-  std::array spread = {now_ms, -now_ms};
-  ranks().Max(spread, "the test");
-  EXPECT_LT(spread[0] + spread[1], 1000) << "ms between ranks of one machine";
-}
-
-// Each has the offset of the first rank of its machine.
-TEST_F(RanksTest, RanksOfTwoMachinesShareAClock) {
-  Mpi().has_two_machines = true;
-  if (rank() > 0) OwnClock().ahead = std::chrono::hours(1);
-  {
-    Progress progress(rank(), size());
-    Ranks others(kRanksPatience, progress);
-    EXPECT_EQ(others.local_rank(), rank() == 0 ? 0 : rank() - 1);
-    EXPECT_EQ(others.local_size(), rank() == 0 ? 1 : size() - 1);
-    others.Barrier("the test");
-    const double now_ms = others.CommonClockMs();
-    std::array spread = {now_ms, -now_ms};
-    others.Max(spread, "the test");
-    EXPECT_LT(spread[0] + spread[1], 5000) << "ms between ranks";
-  }
-  OwnClock().ahead = {};
-  Mpi().has_two_machines = false;
-}
-
-// As of machines whose clocks are an hour apart.
-TEST_F(RanksTest, ClockOffsetsBetweenMachinesAreMeasured) {
-  constexpr double kHour_ms = 3.6e6;
-  const auto skewed_ms = [&] { return NowMs() + kHour_ms * rank(); };
-  const double offset_ms = ClockOffsetMs(ranks(), MPI_COMM_WORLD, skewed_ms);
-  EXPECT_NEAR(offset_ms, -kHour_ms * rank(), 1000) << "ms, half of the quickest exchange";
-}
-
-// The offset is rank 0's time less the middle of the exchange.
-TEST_F(RanksTest, AClockOffsetExcludesTheTravelTime) {
-  const auto far_away_ms = [&] {
-    if (rank() > 0) return NowMs();
-    std::this_thread::sleep_for(20ms);
-    const double now_ms = NowMs();
-    std::this_thread::sleep_for(20ms);
-    return now_ms;
-  };
-  EXPECT_NEAR(ClockOffsetMs(ranks(), MPI_COMM_WORLD, far_away_ms), 0, 10);
-}
-
-// Few exchanges are quick. All others are slow, and only in one direction.
-TEST_F(RanksTest, AClockOffsetComesFromTheFastestExchange) {
-  int asked = 0;
-  const auto mostly_late_ms = [&] {
-    if (rank() == 0 && asked++ % 20 >= 5) std::this_thread::sleep_for(60ms);
-    return NowMs();
-  };
-  EXPECT_NEAR(ClockOffsetMs(ranks(), MPI_COMM_WORLD, mostly_late_ms), 0, 20);
-  EXPECT_EQ(asked, rank() == 0 ? 20 * (size() - 1) : 0) << "twenty exchanges with each";
-}
-
 // A connection that a test can break.
 struct FakeLink : Link {
   std::string Fault() override { return fault; }
@@ -626,101 +435,6 @@ TEST_F(RanksTest, EveryLinkIsAbortedAndChecked) {
   EXPECT_EQ(first.aborts, 1);
   EXPECT_EQ(second.aborts, 1);
   EXPECT_EQ(removed.aborts, 0);
-}
-
-// ---- Notices
-
-class NoticesTest : public RanksTest {
- protected:
-  void SetUp() override { PMPI_Comm_dup(MPI_COMM_WORLD, &comm_); }
-  void TearDown() override { PMPI_Comm_free(&comm_); }
-  // Calls `look` until `condition` is met, or for far longer than a message takes.
-  static bool Until(const std::function<bool()>& condition, const std::function<void()>& look) {
-    const auto deadline = Clock::now() + kRanksPatience;
-    for (; !condition(); std::this_thread::yield()) {
-      if (Clock::now() > deadline) return false;
-      look();
-    }
-    return true;
-  }
-
-  MPI_Comm comm_ = MPI_COMM_NULL;
-};
-
-// The last rank sends, and the others receive.
-TEST_F(NoticesTest, AreKeptAsTheirKindSays) {
-  if (size() == 1) GTEST_SKIP() << "needs two ranks";
-  Notices notices(comm_);
-  const auto receive = [&] { notices.Receive(); };
-  const auto are_silent = [&](std::int64_t number) { return !notices.Silent(number).empty(); };
-  const auto next_part = [&] { TestRanks().Barrier("the next part"); };
-  std::vector<int> others;
-  for (int other = 0; other < size() - 1; ++other) others.push_back(other);
-  EXPECT_EQ(notices.failed_step(), -1);
-  if (is_last()) {
-    notices.Ask(3);
-    notices.SendFailure(8);
-    EXPECT_TRUE(Until([&] { return !are_silent(3); }, receive));
-    EXPECT_EQ(notices.Silent(4), others) << "another question";
-    next_part();
-    EXPECT_EQ(notices.Silent(Notices::kRollCall), others);
-    notices.Ask(Notices::kRollCall);
-    EXPECT_TRUE(Until([&] { return !are_silent(Notices::kRollCall); }, receive));
-    notices.SendFailure(5);
-    notices.SendEnding("the first reason");
-    next_part();
-    notices.SendEnding("another");
-    notices.SendFailure(9);
-    EXPECT_FALSE(notices.Receive()) << "its own end is no news";
-    EXPECT_EQ(notices.ending(), "");
-  } else {
-    EXPECT_TRUE(Until([&] { return notices.failed_step() == 8; }, receive));
-    notices.AnswerQuestions();
-    next_part();
-    EXPECT_TRUE(Until([&] { return notices.Receive(); }, [] {})) << "it answers the roll call";
-    EXPECT_EQ(notices.failed_step(), 8) << "the latest step";
-    next_part();
-    EXPECT_TRUE(Until([&] { return notices.failed_step() == 9; }, receive));
-    EXPECT_EQ(notices.ending(), "the first reason");
-  }
-  next_part();
-}
-
-// To no others, whose messages would be under way.
-TEST_F(NoticesTest, SendingWaitsForWhatIsUnderWayOnly) {
-  Notices notices(MPI_COMM_SELF);
-  const auto tests = [&](std::optional<int> sent) {
-    Mpi().sent = sent;
-    Mpi().tests_of_sent = 0;
-    notices.Ask(1);
-    Mpi().sent.reset();
-    return Mpi().tests_of_sent;
-  };
-  EXPECT_EQ(tests(std::nullopt), 1);
-  EXPECT_EQ(tests(std::nullopt), 2) << "the earlier one is forgotten";
-  EXPECT_EQ(tests(MPI_ERR_OTHER), 2) << "there is nobody to tell";
-  const auto start = Clock::now();
-  EXPECT_GT(tests(MPI_SUCCESS), 2) << "it is under way";
-  EXPECT_GE(Clock::now() - start, 100ms);
-  EXPECT_LT(Clock::now() - start, kRanksPatience);
-}
-
-TEST_F(NoticesTest, AreLookedForOnceInAMillisecond) {
-  Notices notices(MPI_COMM_SELF);
-  const auto now = Clock::now();
-  OwnClock().stands_at = now;
-  Mpi().probes = 0;
-  const auto probes = [&] {
-    notices.Receive();
-    return Mpi().probes;
-  };
-  EXPECT_EQ(probes(), 1);
-  EXPECT_EQ(probes(), 1);
-  OwnClock().stands_at = now + std::chrono::microseconds(999);
-  EXPECT_EQ(probes(), 1);
-  OwnClock().stands_at = now + std::chrono::microseconds(1000);
-  EXPECT_EQ(probes(), 2);
-  OwnClock().stands_at.reset();
 }
 
 TEST(MpiCheck, NamesTheCallAndTheReason) {

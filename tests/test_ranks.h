@@ -1,6 +1,8 @@
 // The ranks of a test program. MPI can be started once in a process, so all its tests share them.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -17,6 +19,14 @@ namespace overlapbench {
 inline constexpr std::chrono::milliseconds kRanksPatience = std::chrono::seconds(20);
 
 Ranks& TestRanks();
+
+class RanksTest : public testing::Test {
+ protected:
+  Ranks& ranks() { return TestRanks(); }
+  int rank() { return ranks().rank(); }
+  int size() { return ranks().size(); }
+  bool is_last() { return rank() == size() - 1; }
+};
 
 // OnEachBackend with a GPU for each rank.
 class RanksOnEachBackend : public OnEachBackend {
