@@ -1,6 +1,5 @@
 // Every family's default rows, on the host backend and, as far as planning needs no GPU, on an
 // H200: their names, which must never change, and their runs. Also measures small rows.
-#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -214,106 +213,6 @@ TEST_P(FamiliesTest, StepsOfInferenceAreSampledAHundredTimes) {
   for (const Benchmark& benchmark : benchmarks())
     EXPECT_EQ(benchmark.least_groups, benchmark.name.starts_with("Decode/") ? 100U : 0U)
         << benchmark.name;
-}
-
-// The names of a row's runs. --samples_out identifies runs by them. The last one is the row's own.
-struct RunNames {
-  const char* rows;  // the beginning of their names; the first that fits is meant
-  const char* runs;  // "*": the rest of the scenario's name; "": tested elsewhere
-};
-const RunNames kRunNames[] = {
-    {"Compute/MatMul/", "TinyGemm CublasGemm"},
-    {"Compute/", "*"},
-    {"Comm/", "*"},
-    {"Overlap/", "comp comm overlap"},
-    {"Copy/Bandwidth/direction:both/", "HostToDevice DeviceToHost both"},
-    {"Copy/Bandwidth/direction:host_to_device/", "HostToDevice"},
-    {"Copy/Bandwidth/direction:device_to_host/", "DeviceToHost"},
-    {"Copy/Bandwidth/direction:device_local/", "DeviceCopy"},
-    {"Copy/Bandwidth/direction:peer/", "PeerCopy"},
-    {"Copy/Sequential/", "sequential"},
-    {"Copy/Pipelined/", "sequential in compute out duplex pipelined"},
-    {"Copy/ComputeTransfer/", "in compute out sequential buffered"},
-    {"Copy/Fragmented/", "one transfer fragmented"},
-    {"Priority/", "work load equal prioritized"},
-    {"Supply/", "make consume supply"},
-    {"Launch/RoundTrip/", "RoundTrip"},
-    {"Launch/EmptyKernel/", "gated ungated"},
-    {"Launch/HandOver/", "same other"},
-    {"Launch/Pieces/", "whole gated ungated"},
-    {"Gelu/Fused/", "copy GeluFused"},
-    {"Gelu/", "copy fused Gelu*"},
-    {"Softmax/Fused/", "copy SoftmaxFused"},
-    {"Softmax/", "copy fused Softmax*"},
-    {"Mlp/", "Mlp"},
-    {"Tp/ColumnParallel/", "multiply gather computation communication chunks sequential pattern"},
-    {"Tp/RowParallel/", "multiply send add computation communication chunks sequential pattern"},
-    {"Tp/Block/", ""},     // a run for each step: training_steps_test.cc
-    {"Ddp/Buckets/", ""},  // a run for each size of bucket: tensor_test.cc
-    {"Fsdp/Prefetch/",
-     "gather forward backward scatter comm alone computation communication chunks sequential "
-     "pattern"},
-    {"Moe/DispatchCombine/",
-     "dense permute dispatch experts combine sum comm alone computation communication chunks "
-     "sequential pattern"},
-    {"Decode/", "launched queued replayed computation communication graph"},
-    {"Ddp/Batch/", "multiply sum computation communication chunks sequential pattern"},
-    {"Layers/CrossLayer/", "free tied sum computation communication chunks sequential pattern"},
-    {"Layers/DoubleBuffer/", "compute sum computation communication chunks sequential pattern"},
-    {"MixedPrecision/",
-     "forward backward update convert master alone computation communication chunks sequential "
-     "pattern"},
-    {"Prefetch/", "make copy compute computation communication chunks sequential pattern"},
-    {"Pp/", ""},  // that depend on the ranks: pipeline_test.cc
-    {"Lab/Link/", "*"},
-    {"Lab/Knee/", ""},  // a run for each point: scenario_lab_test.cc
-    {"Lab/Partition/", "comp comm overlap"},
-    {"Lab/Matrix/", "comp comm overlap"},
-    {"Lab/Triple/",
-     "comp comm second comm beside second comm beside comp second beside comp overlap"},
-    {"Lab/Attribution/", "comp comm sm sm_l2 sm_hbm clock_alone clock_beside half overlap"}};
-
-const RunNames* RunNamesOf(const std::string& row) {
-  const auto* found = std::ranges::find_if(
-      kRunNames, [&](const RunNames& names) { return row.starts_with(names.rows); });
-  return found == std::end(kRunNames) ? nullptr : found;
-}
-
-// The names of a row's runs, as its axes extend or shorten the list.
-std::string ExpectedRuns(const RunNames& names, const std::string& row) {
-  std::string runs = names.runs;
-  const auto has = [&](const char* axis) { return row.find(axis) != std::string::npos; };
-  if (runs.ends_with('*')) {
-    const std::string scenario = row.substr(std::string(names.rows).size());
-    runs.replace(runs.size() - 1, 1, scenario.substr(0, scenario.find('/')));
-  }
-  if (has("/tie:host")) runs.insert(runs.rfind(' ') + 1, "by events ");
-  if (has("/independent:0/")) runs.erase(0, std::string("free ").size());
-  if (has("/batch:grouped")) runs.replace(runs.find(" sum "), 5, " sum together ");
-  if (has("/batch:coalesced"))
-    runs.replace(runs.find(" sum "), 5, " pack sum packed unpack comm alone ");
-  if (has("conversion:exposed")) runs.replace(runs.find("master"), 6, "comp");
-  if (row.starts_with("Decode/") && (has("batches:2") || has("beside:dispatch")))
-    runs.insert(runs.rfind(' ') + 1, "plain ");
-  if (row.starts_with("Tp/RowParallel/") && has("/chunks:4"))  // a ring
-    runs.replace(0, runs.find("computation"), "multiply 1 send 1 multiply 2 ");
-  if (has("gelu:epilogue")) runs = "MlpKernel " + runs;
-  if (has("call:graph") && row.starts_with("Mlp/")) runs = "MlpLoop " + runs;
-  return runs;
-}
-
-TEST_P(FamiliesTest, EveryFamilyHasTheDocumentedRuns) {
-  for (const Benchmark& benchmark : benchmarks()) {
-    const RunNames* const expected = RunNamesOf(benchmark.name);
-    ASSERT_NE(expected, nullptr) << benchmark.name;
-    if (std::string(expected->runs).empty()) continue;
-    if (benchmark.name.find("/chunks:auto") != std::string::npos)
-      continue;  // the plain form is their first candidate: tensor_test.cc
-    std::string names;
-    for (const auto& run : benchmark.runs(benchmark.settings))
-      names += (names.empty() ? "" : " ") + run.name;
-    EXPECT_EQ(names, ExpectedRuns(*expected, benchmark.name)) << benchmark.name;
-  }
 }
 
 // A gate must not hold what the host waits for.
