@@ -18,12 +18,13 @@ from overlapbench.output import ResultError
 from overlapbench.prediction.answers import beside_measured
 from overlapbench.prediction.changes import with_sms
 from overlapbench.prediction.factors import HANDOVER_MS, pairs_of, rules_of
-from overlapbench.prediction.links import Asked, Network, links_of, time_of
+from overlapbench.prediction.links import OF_SMS, Asked, Network, links_of, time_of
 from overlapbench.prediction.model import (
     Book,
     Prediction,
     Question,
     inputs_of,
+    named,
     predict_one,
     replayed,
 )
@@ -428,6 +429,12 @@ def test_a_step_with_half_the_sms_takes_collectives_of_twice_the_time(
     few, many = (inputs_of(book, book.rows[0], Question(axes=axes)).slowdown
                  for axes in ({}, {"comm_sms": "64"}))  # fmt: skip
     assert [many[comp][2] / few[comp][2] for comp in (0, 1)] == pytest.approx([3 / 2, 4 / 3])
+    asked = Question(axes={"comm_sms": "64"})
+    planned = replace(
+        base, name=named(base.name, asked), sms=0, runs=(replace(base.own, time=None),)
+    )
+    found = inputs_of(Book([*book.rows, planned]), book.rows[0], asked)
+    assert (found.slowdown, found.spreads[2]) == (many, OF_SMS)
     # Other buckets and other SMs, both at once.
     (both,) = ob.predict([path, table], "Ddp", comm_sms=8, bucket_bytes=2 * LAYER_BYTES)
     assert both.ms == pytest.approx(wanted(ddp(slow, 2, 2, by)), rel=0.02)
