@@ -21,9 +21,9 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from overlapbench.grouping import grouped
 from overlapbench.output import ResultError, expand, print_text
 from overlapbench.prediction import links
 from overlapbench.prediction.answers import predict
+from overlapbench.prediction.factors import Pair, pairs_of
 from overlapbench.prediction.model import Book, Question, predict_one, replayed
 from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
 from overlapbench.prediction.schedules import Row, read_rows
@@ -272,16 +273,13 @@ def _is_wide(row: Row) -> bool:
 
 
 def _three_lanes(rows: Sequence[Row]) -> Iterator[Test]:
-    """Replay steps in which up to three works run at once, and with factors that multiply."""
+    """Replay steps in which up to three works run at once."""
     wide = [row for row in rows if _is_wide(row)]
     if not wide:
         yield judged("three lanes", "mean 6 %", [], within(0.06))
     for ranks in sorted({row.ranks for row in wide}):
-        own = _of(wide, ranks)
-        cases = [case for case in _at_own_settings(rows, own) if case]
+        cases = _at_own_settings(rows, _of(wide, ranks))
         yield judged(f"three lanes, {ranks} GPUs", "mean 6 %", cases, within(0.06))
-        cases = [case for case in _at_own_settings(rows, own, multiplied=True) if case]
-        yield judged("  with factors that multiply", "none", cases, lambda _: True)
 
 
 def _of(rows: Iterable[Row], ranks: int) -> list[Row]:
@@ -303,10 +301,8 @@ def _repeats(rows: Sequence[Row]) -> Iterator[Case | None]:
             yield _predicted(book, base, Question(axes={"repeat": "4"}), target)
 
 
-def _at_own_settings(
-    rows: Sequence[Row], wanted: Sequence[Row], **switches: Any
-) -> Iterator[Case | None]:
-    books = {ranks: Book(_of(rows, ranks), **switches) for ranks in {row.ranks for row in wanted}}
+def _at_own_settings(rows: Sequence[Row], wanted: Sequence[Row]) -> Iterator[Case | None]:
+    books = {ranks: Book(_of(rows, ranks)) for ranks in {row.ranks for row in wanted}}
     for row in wanted:
         yield _predicted(books[row.ranks], row, Question(), row)
 
@@ -419,24 +415,35 @@ def _bubbles_of_sizes() -> Iterator[Case]:
         yield Case(name, busy[1] / busy[0], other.teraflops / one.teraflops)
 
 
+def _shuffled(seed: int, book: Book) -> list[Pair]:
+    """Give pairs each other's factors."""
+    order = np.random.default_rng(seed).permutation(len(book.pairs))
+    return [
+        replace(one, comm_slowdown=other.comm_slowdown, comp_slowdown=other.comp_slowdown,
+                waits=other.waits)
+        for one, other in zip(book.pairs, (book.pairs[place] for place in order), strict=True)
+    ]  # fmt: skip
+
+
 def _falsifiers(rows: Sequence[Row]) -> Iterator[Test]:
-    def error(**switches: Any) -> float:
+    def error(pairs_in: Callable[[Book], list[Pair]]) -> float:
         cases = []
         for ranks in {row.ranks for row in rows}:
-            book = Book(_of(rows, ranks), **switches)
+            book = Book(_of(rows, ranks))
+            book.pairs = pairs_in(book)
             for row in _of(rows, ranks):
                 if row.is_step and row.own.time:
                     cases.append(Case(str(row.name), replayed(book, row), row.own.time.ms))
         return mean_error(cases) if cases else math.nan
 
-    whole = error()
+    whole = error(lambda book: book.pairs)
     if math.isnan(whole):
         yield Test("falsifiers", "half as much error again", None, "no rows")
         return
     changed = {
-        "factors shuffled": mean(error(shuffle=seed) for seed in range(3)),
-        "gate off": error(gate=False),
-        "contention 1": error(contention=False),
+        "factors shuffled": mean(error(partial(_shuffled, seed)) for seed in range(3)),
+        "gate off": error(lambda book: [p for row in book.rows for p in pairs_of(row, gate=False)]),
+        "contention 1": error(lambda _: []),
     }
     for name, found in changed.items():
         told = f"mean {100 * found:.1f} %, and {100 * whole:.1f} % with the whole model"

@@ -14,7 +14,7 @@ import samples
 from overlapbench.output import ResultError
 from overlapbench.prediction.answers import Traced, answers, beside_measured
 from overlapbench.prediction.changes import with_buckets, with_prefetch
-from overlapbench.prediction.factors import Pair, closest, pairs_of, rules_of, shuffled
+from overlapbench.prediction.factors import Pair, closest, pairs_of, rules_of
 from overlapbench.prediction.factors import with_sms as with_other_sms
 from overlapbench.prediction.links import (
     OF_SMS,
@@ -436,12 +436,6 @@ def test_a_pair_whose_sms_are_not_known_is_refused() -> None:
         with_other_sms(pair(MIB), pair(MIB).row, 0, replace(size(64), sms=8), links)
 
 
-def test_shuffled_pairs_have_each_others_factors() -> None:
-    one, other = pair(MIB), pair(MIB, slowdown=4.0, comp=None, waits=2)
-    given = shuffled([one, other], [1, 0])
-    assert given == [pair(MIB, slowdown=4.0, comp=None, waits=2), pair(MIB)]
-
-
 def test_only_two_free_works_of_which_one_communicates_are_a_pair() -> None:
     good = ddp(MACHINE, 2, 1)
     found = pairs_of(good)
@@ -483,10 +477,6 @@ def test_the_rules_of_a_backend() -> None:
     assert rules_of(cuda, [], []).latency_ms == [0, 0.006, 0]
     assert [rules_of(one, [], []).handover_ms for one in (cuda, host)] == [0.004, 0]
     assert [rules_of(one, [], []).enqueue_ms for one in (cuda, free)] == [0, 0.25]
-    assert [rules_of(cuda, [], [], multiplied=one).multiplied for one in (True, False)] == [
-        True,
-        False,
-    ]
 
 
 # ---- rows under other conditions
@@ -585,14 +575,14 @@ def test_an_input_that_is_hardly_known_counts_as_known_to_a_third() -> None:
     assert width(9.0) == width(0.3) > 1.5 * width(0.15)
 
 
-def test_parts_left_out_of_a_book() -> None:
-    base = ddp(MACHINE, 2, 1)
-    whole = predict_one(Book([base]), base, Question())
-    calm = predict_one(Book([base], contention=False), base, Question())
+def test_without_pairs_nothing_contends_and_without_the_gate_nothing_waits() -> None:
+    base, calm = ddp(MACHINE, 2, 1), Book([])
+    calm.links = links_of([base])
+    whole, free = (predict_one(book, base, Question()) for book in (Book([base]), calm))
     assert whole.contention > 0.01
-    assert calm.contention == 0
-    assert calm.ms == pytest.approx(whole.computation + whole.link)
-    assert {one.waits for one in Book([base], gate=False).pairs} == {0}
+    assert free.contention == 0
+    assert free.ms == pytest.approx(whole.computation + whole.link)
+    assert {one.waits for one in pairs_of(base, gate=False)} == {0}
 
 
 # ---- answers

@@ -49,11 +49,7 @@ def passing(row: Row) -> list[list[int]]:
 
 
 def rules_of(
-    row: Row,
-    slowdown: Sequence[Sequence[float]],
-    waits: Sequence[Sequence[int]],
-    *,
-    multiplied: bool = False,
+    row: Row, slowdown: Sequence[Sequence[float]], waits: Sequence[Sequence[int]]
 ) -> Rules:
     """Return the rules that a row's works follow on its backend."""
     on_gpu = row.backend != "host"
@@ -63,7 +59,6 @@ def rules_of(
         [LATENCY_MS * row.by_kernel(work) for work in row.works],
         handover_ms=(row.handover_ms or HANDOVER_MS) if on_gpu else 0.0,
         enqueue_ms=0.0 if row.own.gated else row.own.enqueue_ms / len(row.own.steps),
-        multiplied=multiplied,
     )
 
 
@@ -153,16 +148,3 @@ def _waves(row: Row, comp: int, held: float) -> int:
     flops = row.works[comp].flops * max(s.share for s in row.own.steps if s.work == comp)
     tiles = math.pow(flops / 2, 2 / 3) / _TILE  # as if it were a cube
     return max(1, math.ceil(tiles / (row.sms - held)))
-
-
-def shuffled(pairs: Sequence[Pair], order: Sequence[int]) -> list[Pair]:
-    """Give pairs each other's factors."""
-    return [
-        replace(
-            one,
-            comm_slowdown=other.comm_slowdown,
-            comp_slowdown=other.comp_slowdown,
-            waits=other.waits,
-        )
-        for one, other in zip(pairs, (pairs[place] for place in order), strict=True)
-    ]

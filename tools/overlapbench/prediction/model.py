@@ -24,7 +24,6 @@ from overlapbench.prediction.factors import (
     pairs_of,
     passing,
     rules_of,
-    shuffled,
     with_sms,
 )
 from overlapbench.prediction.links import OF_SMS, Asked, Network, links_of, time_of, traffic
@@ -84,28 +83,11 @@ class Prediction:
 
 
 class Book:
-    """All that files say: rows with schedules, collectives, pairs.
+    """All that files say: rows with schedules, collectives, pairs."""
 
-    To show what a part of the model is worth, the gate and the contention can be left out, pairs
-    can be given each other's factors, and those of three works can be multiplied.
-    """
-
-    def __init__(
-        self,
-        rows: Sequence[Row],
-        *,
-        gate: bool = True,
-        contention: bool = True,
-        shuffle: int | None = None,
-        multiplied: bool = False,
-        known: Sequence[Pair] = (),
-    ) -> None:
-        self.rows, self.gate, self.multiplied = rows, gate, multiplied
-        self.links = links_of(rows)
-        pairs = [pair for row in rows for pair in pairs_of(row, gate=gate)] if contention else []
-        if shuffle is not None:
-            pairs = shuffled(pairs, np.random.default_rng(shuffle).permutation(len(pairs)).tolist())
-        self.pairs = [*pairs, *known]
+    def __init__(self, rows: Sequence[Row], known: Sequence[Pair] = ()) -> None:
+        self.rows, self.links = rows, links_of(rows)
+        self.pairs = [*(pair for row in rows for pair in pairs_of(row)), *known]
 
     @functools.cached_property
     def _residuals(self) -> dict[str, list[float]]:
@@ -196,7 +178,6 @@ class Inputs:
     waits: list[list[int]]
     spreads: list[float]
     factor_spreads: list[list[float]]
-    multiplied: bool
 
     def total(
         self,
@@ -204,9 +185,7 @@ class Inputs:
         slowdown: Sequence[Sequence[float]] | None = None,
         waits: Sequence[Sequence[int]] | None = None,
     ) -> float:
-        rules = rules_of(
-            self.row, slowdown or self.slowdown, waits or self.waits, multiplied=self.multiplied
-        )
+        rules = rules_of(self.row, slowdown or self.slowdown, waits or self.waits)
         starts_ms = [begin for begin, _ in self.row.own.lanes_ms]
         return replay(self.row.own, alone_ms or self.alone_ms, rules, starts_ms).total_ms
 
@@ -222,7 +201,7 @@ def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
     moved = row.transport != base.transport
     count = len(row.works)
     none = [[0.0] * count for _ in range(count)]
-    inputs = Inputs(row, [], even(row), passing(row), [0.0] * count, none, book.multiplied)
+    inputs = Inputs(row, [], even(row), passing(row), [0.0] * count, none)
     near = base if base.transport == row.transport else None
     changed = row.is_traced and (moved or row.own is not base.own)
     for step in row.own.steps:

@@ -28,7 +28,6 @@ class Rules:
     latency_ms: Sequence[float] = ()  # of a work's start, part of its time alone: others pass it
     handover_ms: float = 0  # from the end of a step to the start of one on another lane
     enqueue_ms: float = 0  # by the host, of a step that no gate holds back
-    multiplied: bool = False  # of three works, the slowdowns multiply instead
 
 
 @dataclass
@@ -211,5 +210,5 @@ def rate_of(run: Run, running: Sequence[int], step: int, rules: Rules) -> float:
     for place, one in enumerate(others):
         third = others[:place] + others[place + 1 :]
         speed = 1 / math.prod(max(1.0, slowdown[one][other]) for other in third)
-        rate /= 1 + (own[one] - 1) * (1.0 if rules.multiplied else speed)
+        rate /= 1 + (own[one] - 1) * speed
     return rate
