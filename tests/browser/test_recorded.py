@@ -19,7 +19,7 @@ PAGES = {
     "three sides": ["h200x4/triple.json.gz"],
     "decoding": ["h200x4/decode.json.gz"],
     "training": ["h200x2/training.json"],
-    "peers": ["h200x2/training-peers.json"],
+    "peers": ["h200x2/training-peers.json.gz"],
     "settings": ["h200x2/apply.json"],
 }
 CUT = """() => [...document.querySelectorAll("figure svg text")]

@@ -74,8 +74,7 @@ def test_the_page_has_the_tables() -> None:
 UNMEASURED = {"first:comp", "first:none", "chunks:1", "virtual", "workers"}
 # Names in a line for PyTorch that the example does not measure.
 BESIDE = {
-    "_low_contention_reduce_scatter",
-    "get_buffer",
+    "symm_mem._low_contention_all_gather",
     "fused_matmul_reduce_scatter",
     "_micro_pipeline_tp",
     "DataLoader",
