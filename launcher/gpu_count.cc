@@ -23,6 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr const char* kAdvice = " (does nvidia-smi work? --backend=host needs no GPU)";
+
 // Whether the descriptor becomes readable within the limit; -1 never does. Throws Interrupted.
 bool Await(int descriptor, Signals& signals, milliseconds limit) {
   const auto deadline = Clock::now() + limit;
@@ -70,13 +72,13 @@ std::string Ask(Signals& signals, milliseconds limit) {
   {
     const std::shared_ptr<void> at_end(nullptr, [&](void*) { status = End(child); });
     if (!Await(pipe.reading.get(), signals, limit))
-      return fmt::format("the driver did not answer within {}", InSeconds(limit));
+      return fmt::format("the driver did not answer within {}{}", InSeconds(limit), kAdvice);
     const ssize_t size = read(pipe.reading.get(), text.data(), text.size());
     text.resize(size > 0 ? size : 0);
   }
   if (!text.empty()) return text;
-  return "the driver ended the process that asked it" +
-         (WIFSIGNALED(status) ? ": " + NameSignal(WTERMSIG(status)) : "");
+  const std::string how = WIFSIGNALED(status) ? ": " + NameSignal(WTERMSIG(status)) : "";
+  return fmt::format("the driver ended the process that asked it{}{}", how, kAdvice);
 }
 
 }  // namespace
@@ -87,10 +89,8 @@ int CountGpus(Signals& signals, const GpuCountLimits& limits) {
     const std::string answer = Ask(signals, limits.answer);
     if (const auto count = WholeNumber(answer)) return static_cast<int>(*count);
     if (Clock::now() > deadline)
-      throw Error(
-          fmt::format("cannot count the GPUs: {}; --ranks N starts N ranks without "
-                      "counting, --backend=host measures without GPUs",
-                      answer));
+      throw Error(fmt::format(
+          "cannot count the GPUs: {}; --ranks N starts N ranks without counting", answer));
     Await(-1, signals, limits.pause);
   }
 }

@@ -49,9 +49,10 @@ std::string Count(const GpuCountLimits& limits = kQuick) {
 }
 
 std::string CannotCount(const std::string& why) {
-  return "cannot count the GPUs: " + why +
-         "; --ranks N starts N ranks without counting, --backend=host measures without GPUs";
+  return "cannot count the GPUs: " + why + "; --ranks N starts N ranks without counting";
 }
+
+const std::string kAdvice = " (does nvidia-smi work? --backend=host needs no GPU)";
 
 TEST(CountGpus, AnErrorIsNotNoGpu) {
   Driver() = {.gpus = 0};
@@ -64,14 +65,15 @@ TEST(CountGpus, AnErrorIsNotNoGpu) {
   EXPECT_EQ(Count(), CannotCount("the driver is busy"));
   Driver() = {.gpus = 4, .faults = Faults(std::string(1000, 'k'))};
   EXPECT_EQ(Count(), CannotCount("the driver ended the process that asked it: SIGKILL (out of "
-                                 "memory, or kill -9)"));
+                                 "memory, or kill -9)" +
+                                 kAdvice));
   Driver() = {};
 }
 
 TEST(CountGpus, ADriverThatHangsHasALimit) {
   Driver() = {.gpus = 4, .takes = std::chrono::seconds(60)};
   EXPECT_EQ(Count({milliseconds(100), milliseconds(0), milliseconds(0)}),
-            CannotCount("the driver did not answer within 0.1 s"));
+            CannotCount("the driver did not answer within 0.1 s" + kAdvice));
   Driver() = {};
 }
 
