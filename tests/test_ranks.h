@@ -5,7 +5,7 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -33,14 +33,14 @@ class RanksOnEachBackend : public OnEachBackend {
  protected:
   void SetUp() override {
     OnEachBackend::SetUp();
-    if (!IsSkipped()) machine_.emplace(Machine{device(), TestRanks()});
+    if (!IsSkipped()) machine_ = std::make_unique<Machine>(Machine{device(), TestRanks()});
   }
   Machine& machine() { return *machine_; }
   int gpus_needed() const override { return TestRanks().local_size(); }
   int ordinal() const override { return TestRanks().local_rank(); }
 
  private:
-  std::optional<Machine> machine_;
+  std::unique_ptr<Machine> machine_;
 };
 
 // A link that every wait looks at for as long as it lives. `fault` is what it says then.
