@@ -28,6 +28,7 @@ import stand_ins
 import traces
 from overlapbench.cli.command_line import fitted
 from overlapbench.cli.commands import COMMANDS, load
+from test_predict import curve, on
 
 ROOT = samples.TOOLS.parent
 COLUMNS = 80
@@ -104,12 +105,13 @@ def _write_results(home: Path) -> None:
 
 def _write_schedules(home: Path) -> None:
     machine = predictable.Machine()
-    steps = [predictable.ddp(machine, 2, layers) for layers in (1, 2)]
+    steps = [on(predictable.ddp(machine, 2, layers), 16) for layers in (1, 2)]
     steps += [predictable.ddp(machine, 2, layers, "copy") for layers in (1, 2)]
     steps += [predictable.fsdp(machine, 8, 1)]
     predictable.profiled(machine, steps[0], home / "my_step.json")
     for name in ("steps", "more"):
         predictable.write(home / f"{name}.json", steps)
+    curve(home / "sms.json", "nccl", "comm_ctas")
 
 
 def _write_traces(home: Path) -> None:
