@@ -40,7 +40,7 @@ class CacheFlushTest : public RanksOnEachBackend {
     if (IsSkipped()) return;
     device_ = std::make_unique<FirstStreamDevice>(OpenDevice());
   }
-  [[nodiscard]] Machine machine() { return {*device_, TestRanks()}; }
+  [[nodiscard]] Machine swept_machine() { return {*device_, TestRanks()}; }
 
   std::unique_ptr<FirstStreamDevice> device_;
   Workloads workloads_;
@@ -48,7 +48,7 @@ class CacheFlushTest : public RanksOnEachBackend {
 INSTANTIATE_ON_EACH_BACKEND(CacheFlushTest);
 
 TEST_P(CacheFlushTest, EverySampleFollowsASweepOfTheWholeBuffer) {
-  Sampler sampler(machine(), {.gate = true, .cold = true, .batch = 1});
+  Sampler sampler(swept_machine(), {.gate = true, .cold = true, .batch = 1});
   const auto buffers = device_->TakeAllocated();
   ASSERT_EQ(buffers.size(), 2U);  // what is swept, and the sink
   EXPECT_GE(buffers[0].size(), 2 * device_->info().cache_bytes);
@@ -67,7 +67,7 @@ TEST_P(CacheFlushTest, EverySampleFollowsASweepOfTheWholeBuffer) {
   LaneStreams streams(*device_);
   for (const bool gated : {true, false, true}) {
     const auto run = SoloRun(work, gated);
-    PreparedRun prepared(run, machine(), streams, workloads_);
+    PreparedRun prepared(run, swept_machine(), streams, workloads_);
     stream->Copy(buffers[1].data(), &nothing, sizeof(float));
     stream->Synchronize(kPatience, "the test");
     sampler.Take(prepared);
@@ -80,7 +80,7 @@ TEST_P(CacheFlushTest, TheSampleWaitsForTheRankThatFlushesLongest) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
   constexpr auto kLong = 180ms;
   constexpr double kShort_ms = 60;
-  Machine machine = this->machine();
+  Machine machine = swept_machine();
   Sampler sampler(machine, {.gate = true, .cold = false, .batch = 1});
   Registry registry;
   FillRegistry(registry, machine);
