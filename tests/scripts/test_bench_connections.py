@@ -84,7 +84,7 @@ def test_one_value_is_one_job(world: World, results: Path, tmp_path: Path) -> No
     (call,) = outcome.starts()
     assert "--connections=8 " in call
     assert out.read_text() == (results / "8").read_text()
-    assert outcome.calls("python") == [f"-P -m overlapbench findings {out}"]
+    assert outcome.calls("python") == [f"-P -m overlapbench findings --quiet {out}"]
 
 
 def test_the_ranks_of_a_host_file_get_the_variable(

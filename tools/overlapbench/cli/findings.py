@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     else:
         energy = paragraph(energy_answer(results), screen())
         told = text_of(found, screen().width) + (f"{energy}\n" if energy else "")
-        if not told and any(one.backend == "cuda" for one in results):
+        if not told and not options.quiet and any(one.backend == "cuda" for one in results):
             told = f"No findings: no change surely saves {100 * LEAST:.0f} % of a row's time.\n"
         print_text(told)
 
@@ -44,4 +44,5 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     parser.add_argument("results", nargs="+", metavar="RESULT.json", help="a result, a glob, or -")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    parser.add_argument("--quiet", action="store_true", help="without findings, print nothing")
     return parser
