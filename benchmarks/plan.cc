@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <utility>
 
 #include "benchmarks/name_filter.h"
@@ -50,14 +51,13 @@ std::vector<std::string> DescribeUnavailable(const Plan& plan, const NameFilter&
   return lines;
 }
 
+bool IsOfWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
 // The words between the slashes, pluses and colons of names; of a filter, between its operators.
 std::vector<std::string> WordsOf(const std::string& text) {
-  const auto is_of_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  };
   std::vector<std::string> words(1);
   for (const char c : text) {
-    if (is_of_word(c))
+    if (IsOfWord(c))
       words.back() += c;
     else if (!words.back().empty())
       words.emplace_back();
@@ -68,24 +68,61 @@ std::vector<std::string> WordsOf(const std::string& text) {
   return words;
 }
 
-// "; did you mean AllToAll?" for the first word of the filter that is in no name.
-std::string MeantBy(const std::string& filter, const Plan& plan) {
+std::vector<std::string> NamesOf(const Plan& plan) {
   std::vector<std::string> names;
   for (const Benchmark& benchmark : plan.benchmarks()) names.push_back(benchmark.name);
   for (const Plan::Unavailable& one : plan.unavailable()) names.push_back(one.name);
+  return names;
+}
+
+// "; did you mean AllToAll?" for the first word of the filter that is in no name, else for the
+// first that is only a part of a word.
+std::string MistypedIn(const std::string& filter, const std::vector<std::string>& names) {
   std::set<std::string> known;
   for (const std::string& name : names) {
     for (std::string& word : WordsOf(name)) known.insert(std::move(word));
   }
   const std::vector<std::string> words = WordsOf(filter);
-  for (const std::string& word : words) known.erase(word);
+  std::set<std::string> others = known;
+  for (const std::string& word : words) others.erase(word);
+  const auto meant = [&](const std::string& word) {
+    return DidYouMean(word, {others.begin(), others.end()});
+  };
   for (const std::string& word : words) {
-    const bool is_known = std::ranges::any_of(
+    const bool is_in_a_name = std::ranges::any_of(
         names, [&](const std::string& name) { return name.find(word) != std::string::npos; });
-    if (is_known) continue;
-    return DidYouMean(word, {known.begin(), known.end()});
+    if (!is_in_a_name) return meant(word);
+  }
+  for (const std::string& word : words) {
+    if (known.contains(word)) continue;
+    if (std::string mistyped = meant(word); !mistyped.empty()) return mistyped;
   }
   return "";
+}
+
+// "; no row has grid:17x17, but --axis grid=17x17 measures it" for the first such value of an axis.
+std::string UnmeasuredIn(const std::string& filter, const std::vector<std::string>& names) {
+  const auto in_a_name = [&names](const std::string& text) {
+    const NameFilter one("--benchmark_filter", text);
+    return std::ranges::any_of(names, [&](const std::string& name) { return one.Matches(name); });
+  };
+  for (auto colon = std::ranges::find(filter, ':'); colon != filter.end();
+       colon = std::find(colon + 1, filter.end(), ':')) {
+    const auto before =
+        std::find_if_not(std::make_reverse_iterator(colon), filter.rend(), IsOfWord);
+    const std::string axis(before.base(), colon);
+    const std::string value(colon + 1, std::find_if_not(colon + 1, filter.end(), IsOfWord));
+    if (axis.empty() || value.empty() || !in_a_name(fmt::format("/{}:", axis))) continue;
+    if (!in_a_name(fmt::format("/{}:{}", axis, value)))
+      return fmt::format("; no row has {0}:{1}, but --axis {0}={1} measures it;", axis, value);
+  }
+  return "";
+}
+
+std::string MeantBy(const std::string& filter, const Plan& plan) {
+  const std::vector<std::string> names = NamesOf(plan);
+  const std::string mistyped = MistypedIn(filter, names);
+  return mistyped.empty() ? UnmeasuredIn(filter, names) : mistyped;
 }
 
 }  // namespace

@@ -330,6 +330,13 @@ TEST_F(SelectTest, RefusesAFilterThatSelectsNothing) {
   EXPECT_EQ(RefusalOf("Work/Even"),
             "no benchmark matches --benchmark_filter=Work/Even; --benchmark_list_tests lists the "
             "names");
+  // It may also be a part of a word, or a value that no row has.
+  EXPECT_EQ(RefusalOf("Compute/Wor/"),
+            "no benchmark matches --benchmark_filter=Compute/Wor/; did you mean Work? "
+            "--benchmark_list_tests lists the names");
+  EXPECT_EQ(RefusalOf("Work.*count:32K"),
+            "no benchmark matches --benchmark_filter=Work.*count:32K; no row has count:32K, but "
+            "--axis count=32K measures it; --benchmark_list_tests lists the names");
   EXPECT_EQ(TextOf([&] { Select(plan_, "("); }),
             "--benchmark_filter: '(' is not a regular expression");
   EXPECT_NO_THROW(RequireSomething(plan_, Select(plan_, "Work"), "Work"));
