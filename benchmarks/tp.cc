@@ -54,7 +54,7 @@ constexpr const char* kDirect = "direct";
 
 bool SumsDirectly(const Settings& settings, int ranks) {
   if (!settings.Has(kSums)) return false;
-  const std::string way = settings.Text(kSums);
+  const std::string& way = settings.Text(kSums);
   return way == kDirect || (way == kAuto && settings.Integer("chunks") == ranks);
 }
 

@@ -16,27 +16,27 @@ class HostThreadTest : public DeviceTest {
  protected:
   void SetUp() override {
     DeviceTest::SetUp();
-    if (!IsSkipped()) stream_ = device().CreateStream({.on_host = true});
+    if (!IsSkipped()) host_stream_ = device().CreateStream({.on_host = true});
   }
-  Stream& stream() { return *stream_; }
+  Stream& host_stream() { return *host_stream_; }
 
  private:
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Stream> host_stream_;
 };
 INSTANTIATE_ON_EACH_BACKEND(HostThreadTest);
 
 TEST_P(HostThreadTest, IsAHostStreamAndNotANativeOne) {
-  EXPECT_TRUE(stream().on_host());
-  EXPECT_EQ(stream().native(), nullptr);
+  EXPECT_TRUE(host_stream().on_host());
+  EXPECT_EQ(host_stream().native(), nullptr);
 }
 
 TEST_P(HostThreadTest, RunsItsWorkOnAThreadOfItsOwn) {
   const auto other = device().CreateStream({.on_host = true});
   std::thread::id first;
   std::thread::id second;
-  stream().Enqueue([&] { first = std::this_thread::get_id(); });
+  host_stream().Enqueue([&] { first = std::this_thread::get_id(); });
   other->Enqueue([&] { second = std::this_thread::get_id(); });
-  Finish(stream());
+  Finish(host_stream());
   Finish(*other);
   EXPECT_NE(first, std::this_thread::get_id());
   EXPECT_NE(second, std::this_thread::get_id());
@@ -47,9 +47,9 @@ TEST_P(HostThreadTest, CopiesHostMemoryInOrder) {
   const auto sent = Pattern(kBytes);
   const Buffer between = device().Allocate(kBytes, MemoryKind::kPinned);
   std::vector<std::uint8_t> received(kBytes);
-  stream().Copy(between.data(), sent.data(), kBytes);
-  stream().Copy(received.data(), between.data(), kBytes);
-  Finish(stream());
+  host_stream().Copy(between.data(), sent.data(), kBytes);
+  host_stream().Copy(received.data(), between.data(), kBytes);
+  Finish(host_stream());
   EXPECT_EQ(received, sent);
 }
 
@@ -57,9 +57,9 @@ TEST_P(HostThreadTest, HostEventsOrderAndTimeIt) {
   const auto start = device().CreateEvent({.on_host = true});
   const auto stop = device().CreateEvent({.on_host = true});
   const auto later = device().CreateStream({.on_host = true});
-  stream().Record(*start);
-  stream().Enqueue([] { std::this_thread::sleep_for(kAWhile); });
-  stream().Record(*stop);
+  host_stream().Record(*start);
+  host_stream().Enqueue([] { std::this_thread::sleep_for(kAWhile); });
+  host_stream().Record(*stop);
   bool done_before = false;
   later->Wait(*stop);
   later->Enqueue([&] { done_before = stop->Done(); });
@@ -72,11 +72,11 @@ TEST_P(HostThreadTest, HostEventsOrderAndTimeIt) {
 TEST_P(HostThreadTest, OneGateHoldsItAndOtherStreams) {
   const auto event = device().CreateEvent({.on_host = true});
   const HeldStream held(device());
-  held.gate->Arm(stream());
-  stream().Record(*event);
+  held.gate->Arm(host_stream());
+  host_stream().Record(*event);
   EXPECT_FALSE(IsDoneSoon(*event));
   held.gate->Release();
-  Finish(stream());
+  Finish(host_stream());
   Finish(*held.stream);
   EXPECT_TRUE(event->Done());
 }
