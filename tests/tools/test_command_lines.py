@@ -47,7 +47,7 @@ predict [-h] [--benchmark REGEX] [--gpus N,...] [--nodes N,...] [--network GB/s,
  [--latency US] [--transport NAME,...] [--bucket-bytes V,...] [--prefetch V,...]
  [--comm-sms V,...] [--microbatches V,...] [--step N] [--window NAME] [--class PATTERN=CLASS]
  [--json] [-o FILE] FILE [FILE ...]
-findings [-h] [--json] RESULT.json [RESULT.json ...]
+findings [-h] [--json] [--quiet] RESULT.json [RESULT.json ...]
 doctor [-h] [--compare NODE.json [NODE.json ...]] [--reference HEALTHY.json [HEALTHY.json ...]]
  [--command COMMAND] [--timeout-s S] [--json] [-o FILE.json]
 trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--compare FILE]

@@ -248,7 +248,7 @@ CORE = {
     "gate run --baseline BASE --candidate PLAYER --runs 3": ("172 same", 0),
     "tune A+B --command PROGRAM --runs 0 --output OUT.json": ("best", 0),
     "trace STEPS0 STEPS1": ("Verdict: ", 0),
-    "predict PLANS --benchmark prefetch:1 --gpus 16 --network 50": ("GPUs nodes", 0),
+    "predict PLANS --benchmark prefetch:1 --gpus 16 --network 50": ("GPUs  nodes", 0),
     "findings OLD": ("Findings (2 × NVIDIA H200)", 0),
     "export OLD --format csv": ("benchmark,", 0),
     "history add OLD NEW --database HISTORY": ("run 1", 0),
