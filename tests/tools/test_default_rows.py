@@ -8,8 +8,8 @@ import pytest
 import default_rows
 import samples
 
-# Lists two families, of which Moe needs two ranks; writes which GPUs it saw into the row's reason.
-# Those on two GPUs wait for each other.
+# Lists two families; Moe needs two ranks. Writes the visible GPUs into the row's reason. With
+# --meet, the two jobs on two GPUs wait for each other.
 BENCH = """#!/usr/bin/env python3
 import json, os, pathlib, sys, time
 flags = dict(word.lstrip("-").partition("=")[::2] for word in sys.argv[1:])
