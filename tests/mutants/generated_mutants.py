@@ -50,8 +50,9 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Lock
 
@@ -142,26 +143,33 @@ def equivalents(path: Path = EQUIVALENT) -> list[Equivalent]:
     return [Equivalent(**entry) for entry in tomllib.loads(path.read_text())["mutant"]]
 
 
-def candidates(tree: Path, commands: Path, area: str) -> list[Mutant]:
+def candidates(tree: Path, commands: Path, area: str, jobs: int = 1) -> list[Mutant]:
     """All mutants of an area. What a file has is kept until it or the rules change."""
     database = {entry["file"]: entry for entry in json.loads(commands.read_text())}
     kept = commands.parent / "candidates"
     kept.mkdir(exist_ok=True)
-    found: list[Mutant] = []
-    for folder in AREAS[area]:
-        for place in sorted((tree / folder).glob("*.cc")):
-            name = place.relative_to(tree).as_posix()
-            if str(place) not in database:
-                continue
-            text = place.read_bytes() + (HERE / "rules.py").read_bytes()
-            store = kept / f"{hashlib.sha256(name.encode() + text).hexdigest()}.json"
-            if not store.is_file():
-                import rules  # needs libclang
+    places = [place for folder in AREAS[area] for place in sorted((tree / folder).glob("*.cc"))]
+    files = [
+        (tree, place.relative_to(tree).as_posix(), database[str(place)], kept)
+        for place in places
+        if str(place) in database
+    ]
+    # Not from fork(): libclang may hold locks in a process that has parsed before.
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        stores = list(pool.map(list_file, *zip(*files, strict=True)))
+    return [Mutant(**entry) for store in stores for entry in json.loads(store.read_text())]
 
-                made = rules.mutants_of(tree, name, database[str(place)])
-                store.write_text(json.dumps([asdict(mutant) for mutant in made]))
-            found += [Mutant(**entry) for entry in json.loads(store.read_text())]
-    return found
+
+def list_file(tree: Path, name: str, entry: dict[str, str], kept: Path) -> Path:
+    """Where the mutants of a file are listed, from its compile command."""
+    text = (tree / name).read_bytes() + (HERE / "rules.py").read_bytes()
+    store = kept / f"{hashlib.sha256(name.encode() + text).hexdigest()}.json"
+    if not store.is_file():
+        import rules  # needs libclang
+
+        made = rules.mutants_of(tree, name, entry)
+        store.write_text(json.dumps([asdict(mutant) for mutant in made]))
+    return store
 
 
 def draw(mutants: Sequence[Mutant], size: int, seed: str) -> list[Mutant]:
@@ -370,7 +378,7 @@ def sample(tree: MutatedTree, given: argparse.Namespace) -> list[tuple[str, Muta
     commands = tree.directory / "compile_commands.json"
     drawn = []
     for area in given.area or AREAS:
-        found = candidates(tree.copy, commands, area)
+        found = candidates(tree.copy, commands, area, given.jobs)
         chosen = draw(found, given.sample, f"{given.seed}/{area}")
         print(f"{area}: {len(chosen)} of {len(found)} mutants", flush=True)
         drawn += [(area, mutant) for mutant in chosen]
@@ -447,7 +455,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tests", default="", metavar="REGEX", help="only tests of such names")
     parser.add_argument("--cli", metavar="TESTS", help='also tests/cli: pytest\'s -k, "" for all')
     parser.add_argument("--preset", default="host-only", help="of CMakePresets.json")
-    parser.add_argument("--jobs", type=int, default=1, help="of the build")
+    parser.add_argument("--jobs", type=int, default=1, help="of the build and the list")
     parser.add_argument("--at-once", type=int, default=1, help="tests that run at once")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
