@@ -231,7 +231,8 @@ TEST_F(MeasurementTest, WorkOfOtherRanksCostsNothingHere) {
   a_.cost.flops = 12;
   const Work work = AddWork("a", a_);
   Run run{.name = "run"};
-  for (const int rank : {0, 1, 1})
+  const int own = TestRanks().rank();
+  for (const int rank : {own, own + 1, own + 1})
     run.schedule.Add(run.schedule.AddLane({.name = "lane", .rank = rank}), work);
   EXPECT_DOUBLE_EQ(Measure({run}).CostOf("run").flops, 12);
 }
@@ -315,6 +316,44 @@ TEST_F(PipelineTest, StepsOfAnEngineTakeAsLongTogetherAsTheyDoThere) {
 
 TEST_F(PipelineTest, StepsThatTakeNoTimeTakeNoneOnTheirEngine) {
   EXPECT_DOUBLE_EQ(MeasurePipeline(16, 6, 0).MedianBound().total_ms, 3);
+}
+
+// Six groups of the pipeline, whose bound is 11 ms. On its fastest rank, `in` takes `least_ms`.
+class BeatenBoundTest : public PipelineTest {
+ protected:
+  BeatenBound Beaten(double own_ms, double least_ms = 8) {
+    MeasurePipeline(own_ms);
+    for (Sample& sample : groups_.front()) sample.least_ms = sample.total_ms;
+    groups_.front()[0].least_ms = groups_.front()[2].least_ms = least_ms;
+    const Group group = groups_.front();
+    groups_.assign(6, group);
+    return measurement_->Beaten();
+  }
+};
+
+TEST_F(BeatenBoundTest, IsOneIfTheRowTookLess) {
+  EXPECT_EQ(Beaten(11).fault, "");
+  EXPECT_EQ(Beaten(12).fault, "");
+  const BeatenBound beaten = Beaten(10);
+  EXPECT_EQ(beaten.fault, "it took 10 ms, less than its bound of 11 ms");
+  EXPECT_FALSE(beaten.is_explained);
+}
+
+// From 7 + 3 ms on.
+TEST_F(BeatenBoundTest, IsExplainedByRanksThatAreFasterAtAStep) {
+  EXPECT_FALSE(Beaten(10, 7.2).is_explained);
+  const BeatenBound beaten = Beaten(10, 6.8);
+  EXPECT_TRUE(beaten.is_explained);
+  EXPECT_EQ(beaten.fault,
+            "it took 10 ms, less than its bound of 11 ms: uneven ranks, whose fastest give 9.8 ms");
+}
+
+TEST_F(BeatenBoundTest, IsExplainedByCopiesOfSeveralRanks) {
+  a_.cost.copied_bytes = 1;
+  const BeatenBound beaten = Beaten(10);
+  EXPECT_EQ(beaten.is_explained, TestRanks().size() > 1);
+  const bool is_said = beaten.fault.ends_with(": the ranks' copies alone share links and memory");
+  EXPECT_EQ(is_said, TestRanks().size() > 1);
 }
 
 // What stands on one lane is not compared with anything shorter than itself.
