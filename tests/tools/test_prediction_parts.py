@@ -14,8 +14,7 @@ import samples
 from overlapbench.output import ResultError
 from overlapbench.prediction.answers import Traced, answers, beside_measured
 from overlapbench.prediction.changes import with_buckets, with_prefetch
-from overlapbench.prediction.factors import Pair, closest, pairs_of, rules_of
-from overlapbench.prediction.factors import with_sms as with_other_sms
+from overlapbench.prediction.factors import Pair, closest, pair_with_sms, pairs_of, rules_of
 from overlapbench.prediction.links import (
     OF_SMS,
     Asked,
@@ -421,19 +420,19 @@ def test_with_other_sms_a_product_has_other_waves_and_a_communication_another_sl
     product = replace(known.row, sms=132, works=(replace(known.row.works[0], flops=2 * 8192.0**3),
                                                  *known.row.works[1:]),
                       runs=(alone(0, 1.0, 1.0),))  # fmt: skip
-    found = with_other_sms(known, product, 0, asked, links)
+    found = pair_with_sms(known, product, 0, asked, links)
     assert (found.comm_slowdown, found.comp_slowdown) == pytest.approx((of_comm, of_comp))
     assert found.spread == (0.01 if was == sms else OF_SMS)
     little = replace(known, comp_slowdown=None)
-    assert with_other_sms(little, product, 0, asked, links).comp_slowdown is None
+    assert pair_with_sms(little, product, 0, asked, links).comp_slowdown is None
     copies = replace(product, works=WORKS_OF_BYTES)
-    assert with_other_sms(known, copies, 0, asked, links).comp_slowdown == 3.0
+    assert pair_with_sms(known, copies, 0, asked, links).comp_slowdown == 3.0
 
 
 def test_a_pair_whose_sms_are_not_known_is_refused() -> None:
     links = links_of([on(collective(ms), n) for n, ms in CURVE.items()])
     with pytest.raises(ResultError, match="Lab/X/A\\+B/n:1: does not state its comm_sms: measure"):
-        with_other_sms(pair(MIB), pair(MIB).row, 0, replace(size(64), sms=8), links)
+        pair_with_sms(pair(MIB), pair(MIB).row, 0, replace(size(64), sms=8), links)
 
 
 def test_only_two_free_works_of_which_one_communicates_are_a_pair() -> None:

@@ -125,7 +125,7 @@ def closest(pairs: Iterable[Pair], asked: Asked) -> Pair | None:
     return min(pairs, key=distance, default=None)
 
 
-def with_sms(pair: Pair, row: Row, comp: int, asked: Asked, links: Links) -> Pair:
+def pair_with_sms(pair: Pair, row: Row, comp: int, asked: Asked, links: Links) -> Pair:
     """Return a pair as if its communication had the SMs that are asked for.
 
     A row's product takes as many times as long as it has more waves. A communication that is slowed

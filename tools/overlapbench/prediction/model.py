@@ -21,10 +21,10 @@ from overlapbench.prediction.factors import (
     Pair,
     closest,
     even,
+    pair_with_sms,
     pairs_of,
     passing,
     rules_of,
-    with_sms,
 )
 from overlapbench.prediction.links import OF_SMS, Asked, Network, links_of, time_of, traffic
 from overlapbench.prediction.published import LLM_FOUNDRY, fit_scale
@@ -317,13 +317,13 @@ def _add_factors(book: Book, base: Row, inputs: Inputs, question: Question) -> N
             largest = max((s for s in row.own.steps if s.work == comm), key=lambda s: s.share)
             asked = _asked(row, largest, near, question)
             if pair := closest(pairs, asked):
-                pair = with_sms(pair, row, comp, asked, book.links)
+                pair = pair_with_sms(pair, row, comp, asked, book.links)
                 inputs.slowdown[comm][comp] = pair.comm_slowdown
                 inputs.waits[comm][comp] = pair.waits
                 inputs.factor_spreads[comm][comp] = pair.spread
             told = [pair for pair in pairs if pair.comp_slowdown is not None]
             if pair := closest(told, asked):
-                pair = with_sms(pair, row, comp, asked, book.links)
+                pair = pair_with_sms(pair, row, comp, asked, book.links)
                 excess = (pair.comp_slowdown or 1.0) - 1
                 moves_bytes = row.works[comp].computes and not row.works[comp].flops
                 if moves_bytes and asked.collective and row.hosts > 1:
