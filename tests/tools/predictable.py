@@ -12,7 +12,7 @@ from typing import Any
 import samples
 import traces
 from overlapbench.prediction.factors import even, passing, rules_of
-from overlapbench.prediction.links import weight
+from overlapbench.prediction.links import Asked, weight
 from overlapbench.prediction.replay import replay
 from overlapbench.prediction.schedules import Row, Run, Step, Time, Work
 from overlapbench.reading.names import BenchmarkName
@@ -21,6 +21,9 @@ SPREAD = 0.001
 LAYER_BYTES = 32 << 20
 COMP_MS = {"forward": 0.2, "backward": 0.4}
 LAYERS = 8
+SHUFFLE = Work("shuffle", "COMM", "AllToAll", wire_bytes=2 * LAYERS * LAYER_BYTES)
+MIB = 1 << 20
+RECORDED = Path(__file__).parents[2] / "docs/results"
 
 
 @dataclass(frozen=True)
@@ -250,3 +253,30 @@ def _entry(row: Row) -> dict[str, Any]:
 def write(path: Path, rows: Sequence[Row]) -> str:
     samples.write(path, document(rows))
     return str(path)
+
+
+def row(backend: str = "cuda", transport: str = "nccl", *runs: Run) -> Row:
+    """Return a row of a computation, a sum and a copy, with these runs."""
+    works = (
+        Work("a", "COMP", flops=8.0, moved_bytes=2.0),
+        Work("b", "COMM", "AllReduce", wire_bytes=64 * MIB),
+        Work("c", "MEM", moved_bytes=4.0, wire_bytes=1.0),
+    )
+    return Row(BenchmarkName.parse("Lab/X/A+B/n:1"), backend, 2, 1, transport, works, runs)
+
+
+def alone(work: int, ms: float, *shares: float, lanes: int = 1) -> Run:
+    """Return a measured run of one of its works."""
+    steps = tuple(Step(work, place % lanes, share) for place, share in enumerate(shares))
+    return Run(f"work {work}", (None,) * lanes, steps, Time(ms, 0.01))
+
+
+def size(mib: float) -> Asked:
+    """Return the question how long its sum takes at this size."""
+    return Asked("AllReduce", "nccl", mib * MIB)
+
+
+def wanted(row: Row) -> float:
+    """Return a row's measured time in ms."""
+    assert row.own.time
+    return row.own.time.ms

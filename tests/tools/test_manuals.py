@@ -28,7 +28,7 @@ import stand_ins
 import traces
 from overlapbench.cli.command_line import fitted
 from overlapbench.cli.commands import COMMANDS, load
-from test_predict import curve, on
+from test_other_sms import curve, on
 
 ROOT = samples.TOOLS.parent
 COLUMNS = 80

@@ -11,11 +11,10 @@ from overlapbench.cli import main
 from overlapbench.output import ResultError
 from overlapbench.prediction.schedules import Row
 from overlapbench.prediction.traced import row_of
-from predictable import LAYER_BYTES, Machine, ddp, fsdp
+from predictable import LAYER_BYTES, RECORDED, Machine, ddp, fsdp
 
 MACHINE = Machine()
 SLOW = Machine(GBps=50)  # gathers take longer than what they run beside
-RECORDED = Path(__file__).parents[2] / "docs/results"
 MOST = 0.02
 
 

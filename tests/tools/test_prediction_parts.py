@@ -1,7 +1,6 @@
-"""The parts of a prediction, exactly: schedules that are read or changed, links, pairs, names."""
+"""The parts of a prediction, exactly: schedules that are read or changed, pairs, names."""
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,18 +13,8 @@ import samples
 from overlapbench.output import ResultError
 from overlapbench.prediction.answers import Traced, answers, beside_measured
 from overlapbench.prediction.changes import with_buckets, with_prefetch
-from overlapbench.prediction.factors import Pair, closest, pair_with_sms, pairs_of, rules_of
-from overlapbench.prediction.links import (
-    OF_SMS,
-    Asked,
-    Links,
-    Network,
-    Point,
-    links_of,
-    time_of,
-    traffic,
-    weight,
-)
+from overlapbench.prediction.factors import pairs_of, rules_of
+from overlapbench.prediction.links import Network, links_of
 from overlapbench.prediction.model import (
     Book,
     Prediction,
@@ -38,10 +27,9 @@ from overlapbench.prediction.model import (
 from overlapbench.prediction.schedules import Row, Run, Step, Time, Work, read_rows
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.traces.rules import Rules
-from predictable import LAYER_BYTES, LAYERS, Machine, ddp, fsdp
+from predictable import LAYER_BYTES, LAYERS, MIB, Machine, alone, ddp, fsdp, row
 
 MACHINE = Machine()
-MIB = 1 << 20
 
 
 # ---- schedules
@@ -112,20 +100,6 @@ def test_what_is_neither_a_result_nor_a_plan_is_refused(text: str, tmp_path: Pat
         read_rows([str(path)])
 
 
-def row(backend: str = "cuda", transport: str = "nccl", *runs: Run) -> Row:
-    works = (
-        Work("a", "COMP", flops=8.0, moved_bytes=2.0),
-        Work("b", "COMM", "AllReduce", wire_bytes=64 * MIB),
-        Work("c", "MEM", moved_bytes=4.0, wire_bytes=1.0),
-    )
-    return Row(BenchmarkName.parse("Lab/X/A+B/n:1"), backend, 2, 1, transport, works, runs)
-
-
-def alone(work: int, ms: float, *shares: float, lanes: int = 1) -> Run:
-    steps = tuple(Step(work, place % lanes, share) for place, share in enumerate(shares))
-    return Run(f"work {work}", (None,) * lanes, steps, Time(ms, 0.01))
-
-
 def test_a_work_alone_is_told_for_its_whole() -> None:
     half = alone(1, 3.0, 0.25, 0.25)
     mixed = replace(half, steps=(Step(0, 0, 1.0), Step(1, 0, 1.0)))
@@ -159,191 +133,6 @@ def test_a_communication_takes_sms_unless_copy_engines_move_its_data(
 def test_a_step_is_more_than_a_pair() -> None:
     runs = (alone(1, 1.0, *[1.0] * count) for count in (2, 3))
     assert [row("cuda", "nccl", run).is_step for run in runs] == [False, True]
-
-
-# ---- links
-
-
-def points(*sizes: tuple[float, float], of: Row | None = None) -> list[Point]:
-    return [
-        Point(size * MIB, ms, of or row("cuda", "nccl", alone(1, 1.0, 1.0))) for size, ms in sizes
-    ]
-
-
-def time(
-    links: Links,
-    mib: float,
-    ranks: int = 2,
-    hosts: int = 1,
-    *,
-    name: str = "AllReduce",
-    by: str = "copy",
-    network: Network | None = None,
-    near: Row | None = None,
-) -> float:
-    return time_of(links, Asked(name, by, mib * MIB, near), ranks, hosts, network)
-
-
-def test_bus_factors_are_those_of_nccl_tests() -> None:
-    names = ("AllReduce", "AllGather", "AllToAll", "SendRecv", "Broadcast")
-    assert [weight(name, 4) for name in names] == [1.5, 0.75, 0.75, 1, 1]
-
-
-def test_times_follow_measured_sizes() -> None:
-    known = {("AllReduce", "copy", 2, 1): points((4, 1.2), (1, 0.5), (16, 4.0), (4, 1.0), (4, 9.0))}
-    assert time(known, 1) == 0.5
-    assert time(known, 4) == 1.2  # the median
-    assert time(known, 4 * 1.049) == pytest.approx(1.2 * 1.049)  # close enough: in proportion
-    assert time(known, 4 * 1.051) == pytest.approx(1.2 * (4.0 / 1.2) ** (math.log(1.051, 4)))
-    assert time(known, 2) == pytest.approx(math.sqrt(0.5 * 1.2))  # between two: a power of the size
-    # Beyond the largest: the two smallest tell what no bytes take.
-    alpha = 0.5 - 0.7 / 3
-    assert time(known, 32) == pytest.approx(alpha + (4.0 - alpha) * 2)
-    assert time({("AllReduce", "copy", 2, 1): points((1, 0.5))}, 4) == 2.0
-    own = row("cuda", "nccl", alone(1, 1.0, 1.0))
-    both = {("AllReduce", "copy", 2, 1): points((4, 1.2), (4, 1.3)) + points((4, 7.0), of=own)}
-    assert time(both, 4, near=own) == 7.0
-    with pytest.raises(
-        ResultError, match=r"AllReduce of 3.8 MiB: the smallest size measured is 4 "
-    ):
-        time(both, 3.8)
-    with pytest.raises(ResultError, match=r"AllReduce of 0.5 MiB: below 1 MiB times do not follow"):
-        time(both, 0.5)
-
-
-def test_more_ranks_are_told_from_the_nearest_number() -> None:
-    known = {
-        ("AllGather", "copy", 2, 1): points((1, 0.3), (2, 0.5)),
-        ("AllGather", "copy", 4, 1): points((1, 0.4), (2, 0.7)),
-        ("AllGather", "copy", 16, 2): points((1, 99.0)),  # over a network: says nothing of a host
-    }
-    # alpha 0.1 grows with the logarithm, the rest with the bus factor.
-    assert time(known, 2, 8, name="AllGather") == pytest.approx(0.1 * 6 / 5 + 0.6 * (7 / 8) / 0.75)
-    with_sums = {("AllReduce", "nccl", 2, 1): points((1, 0.3), (2, 0.5))}
-    moved = (1.5 + 0.55) / (1.0 + 0.55)  # NCCL copies the rank's own block, too
-    found = time(with_sums, 2, 4, by="nccl")
-    assert found == pytest.approx(0.1 * 5 / 4 + 0.4 * moved)
-
-
-@pytest.mark.parametrize(
-    ("name", "own"),
-    [("AllGather", 0.4), ("ReduceScatter", 0.55), ("AllToAll", 0.15), ("Broadcast", 0.0)],
-)
-def test_kernels_of_nccl_copy_a_part_of_the_own_block(name: str, own: float) -> None:
-    known = {(name, "nccl", 4, 1): points((4, 1.0))}
-    moved = [weight(name, ranks) + own / ranks for ranks in (4, 8)]
-    assert time(known, 4, 8, name=name, by="nccl") == pytest.approx(moved[1] / moved[0])
-
-
-@pytest.mark.parametrize(("base", "ranks", "follows"), [(4, 7, True), (4, 8, False), (8, 16, True)])
-def test_sums_by_nccl_do_not_follow_across_eight_ranks(
-    base: int, ranks: int, follows: bool
-) -> None:
-    known = {("AllReduce", "nccl", base, 1): points((4, 1.0))}
-    if follows:
-        assert time(known, 4, ranks, by="nccl") > 1
-        return
-    told = "AllReduce by nccl on 8 GPUs does not follow from 4: NCCL may sum in the switch there"
-    with pytest.raises(ResultError, match=told):
-        time(known, 4, ranks, by="nccl")
-
-
-@pytest.mark.parametrize(
-    ("name", "hosts", "local", "rate", "ms"),
-    [
-        # Both ways; an eighth of the data through each adapter; two hops each way.
-        ("AllReduce", 4, 8, 10, 2 * 3 / 4 * 64 * MIB / 8 / 10e6 + 4 * 0.02),
-        ("AllToAll", 4, 8, 10, 3 / 4 * 64 * MIB / 10e6 + 2 * 0.02),
-        ("AllToAll", 3, 8, 1e6, 1.0 + 2 * 0.02),  # the link inside is the slower one
-        ("AllToAll", 4, 1, 1e6, 3 / 4 * 64 * MIB / 1e12 + 2 * 0.02),  # there is none
-    ],
-)
-def test_hosts_add_a_network(name: str, hosts: int, local: int, rate: float, ms: float) -> None:
-    known = {(one, "nccl", 8, 1): points((64, 1.0)) for one in ("AllReduce", "AllToAll")}
-    network = Network(rate, 20.0)
-    found = time(known, 64, hosts * local, hosts, name=name, by="nccl", network=network)
-    assert found == pytest.approx(ms)
-
-
-CURVE = {4: 8.0, 8: 4.0, 16: 2.0 * 2**0.5, 32: 2.0 * 2**0.5}  # ms on so many SMs
-WORKS_OF_BYTES = (Work("a", "COMP", moved_bytes=1e9), Work("b", "COMM", "AllReduce", sms=8))
-
-
-def size(mib: float) -> Asked:
-    return Asked("AllReduce", "nccl", mib * MIB)
-
-
-def collective(ms: float, share: float = 1.0) -> Row:
-    return row("cuda", "nccl", alone(1, ms, share))
-
-
-def on(one: Row, sms: int, axis: str = "comm_ctas:1") -> Row:
-    """Give the collective of a row so many SMs, by an axis or by default."""
-    works = tuple(replace(work, sms=sms * bool(work.collective)) for work in one.works)
-    axes = f"{one.name}/{axis}" if axis else str(one.name)
-    return replace(one, works=works, name=BenchmarkName.parse(axes))
-
-
-def test_with_other_sms_a_collective_follows_the_measured_curve() -> None:
-    rows = [on(collective(ms), sms) for sms, ms in CURVE.items()]
-    links = links_of([*rows, on(collective(3.0), 24, "")])
-
-    def ms(sms: int, mib: float = 64, near: Row | None = None) -> float:
-        return time_of(links, replace(size(mib), sms=sms, near=near), 2)
-
-    assert [ms(sms) for sms in (24, 16, 8, 4)] == pytest.approx([3.0, CURVE[16], 4.0, 8.0])
-    # More SMs help in proportion, but not below the time of the next point.
-    assert [ms(sms) for sms in (6, 11, 12)] == pytest.approx([8 * 4 / 6, 4 * 8 / 11, CURVE[16]])
-    assert ms(8, 128) == pytest.approx(2 * 4.0)  # a size that is similar
-    assert ms(8, 64, rows[0]) == pytest.approx(4.0)  # as many times as long as the row's own
-    assert time_of(links_of(rows), replace(size(64), sms=8), 2) == pytest.approx(4.0)
-    for few, mib in ((2, 64), (64, 64), (8, 1024)):
-        with pytest.raises(ResultError, match=f"with {few} SMs does not follow"):
-            ms(few, mib)
-
-
-def test_below_16_mib_a_curve_is_of_its_own_size() -> None:
-    links = links_of([on(collective(ms, 1 / 8), sms) for sms, ms in CURVE.items()])
-    assert time_of(links, replace(size(8), sms=8), 2) == pytest.approx(4.0)
-    told = (
-        "AllReduce by nccl with 8 SMs does not follow from what was measured: measure ./bench"
-        " --predictable --benchmark_filter=^Comm/AllReduce/ --axis transport=nccl --axis"
-        " bytes=16777216 --axis comm_ctas=8,32"
-    )
-    with pytest.raises(ResultError) as refused:
-        time_of(links, replace(size(16), sms=8), 2)
-    assert str(refused.value) == told
-    with pytest.raises(ResultError, match="AllGather by nccl was not measured"):
-        time_of(links, Asked("AllGather", "nccl", MIB, sms=8), 2)
-
-
-def test_a_slower_network_than_the_measured_one_holds_longer() -> None:
-    links = {("AllReduce", "nccl", 4, 2): points((64, 5.0)), ("AllReduce", "nccl", 2, 1):
-             points((64, 1.0))}  # fmt: skip
-    slow_ms = 64 * MIB / 2 / 1e6 + 2 * 0.01
-    for rate, ms in ((1, slow_ms), (1e3, 5.0), (None, 5.0)):
-        network = Network(rate, 10.0) if rate else None
-        assert time(links, 64, 4, 2, by="nccl", network=network) == pytest.approx(ms)
-        assert traffic(links, size(64), 4, 2, network) == pytest.approx(5.0 / ms)
-    # Over hosts that were not measured, the traffic is that of the leg in one of them.
-    crossing = 2 * 3 / 4 * 64 * MIB / 2 / 1e6 + 4 * 0.01
-    assert traffic(links, size(64), 8, 4, Network(1, 10.0)) == pytest.approx(1.0 / crossing)
-
-
-def test_what_to_measure_is_a_command() -> None:
-    measure = "./bench --predictable --benchmark_filter=^Comm/AllReduce/"
-    assert Asked("AllReduce", "copy", 1e6).command() == (
-        f"{measure} --axis transport=copy --axis bytes=1000000"
-    )
-    for standing in ("", "mpi"):
-        assert Asked("AllReduce", standing, 1e6).command() == f"{measure} --axis bytes=1000000"
-
-
-def test_links_are_collectives_that_ran_alone() -> None:
-    one = row("cuda", "copy", alone(1, 3.0, 0.5), alone(0, 1.0, 1.0))
-    assert links_of([one]) == {("AllReduce", "copy", 2, 1): [Point(32 * MIB, 3.0, one)]}
-    two_lanes = row("cuda", "copy", alone(1, 3.0, 0.5, 0.5, lanes=2))
-    assert links_of([two_lanes]) == {}
 
 
 # ---- changed schedules
@@ -386,53 +175,6 @@ def test_a_schedule_of_another_form_is_not_changed() -> None:
 
 
 # ---- pairs
-
-
-def pair(bytes_: float, *, slowdown: float = 2.0, comp: float | None = 3.0, waits: int = 1) -> Pair:
-    one = row("cuda", "nccl", alone(1, 1.0, bytes_ / (64 * MIB)))
-    return Pair(one, 1, 0, slowdown, comp, waits, 0.01)
-
-
-def test_the_pair_of_the_most_similar_size_is_taken() -> None:
-    small, large = pair(1 * MIB), pair(16 * MIB)
-    assert [closest([small, large], size(mib)) for mib in (3, 5)] == [small, large]
-    assert closest([], size(1)) is None
-    few = replace(small, row=on(small.row, 4))
-    assert closest([few, large], size(1)) == large  # few SMs are not usual
-    assert closest([large, few], replace(size(16), sms=4)) == few
-
-
-@pytest.mark.parametrize(
-    ("was", "sms", "of_comm", "of_comp"),
-    [
-        (8, 8, 2.0, 3.0),
-        (8, 16, 2.0**0.5, 3.0 * 18 / 17),  # 2048 tiles on 124 and on 116 SMs; half as steep
-        (16, 8, 4.0, 3.0 * 17 / 18),
-        (8, 32, 2.0**0.25, 3.0 * 21 / 17),  # no SM helps: how steep is not known
-    ],
-)
-def test_with_other_sms_a_product_has_other_waves_and_a_communication_another_slope(
-    was: int, sms: int, of_comm: float, of_comp: float
-) -> None:
-    links = links_of([on(collective(ms), n) for n, ms in CURVE.items()])
-    known = replace(pair(64 * MIB), row=on(pair(64 * MIB).row, was))
-    asked = replace(size(64), sms=sms)
-    product = replace(known.row, sms=132, works=(replace(known.row.works[0], flops=2 * 8192.0**3),
-                                                 *known.row.works[1:]),
-                      runs=(alone(0, 1.0, 1.0),))  # fmt: skip
-    found = pair_with_sms(known, product, 0, asked, links)
-    assert (found.comm_slowdown, found.comp_slowdown) == pytest.approx((of_comm, of_comp))
-    assert found.spread == (0.01 if was == sms else OF_SMS)
-    little = replace(known, comp_slowdown=None)
-    assert pair_with_sms(little, product, 0, asked, links).comp_slowdown is None
-    copies = replace(product, works=WORKS_OF_BYTES)
-    assert pair_with_sms(known, copies, 0, asked, links).comp_slowdown == 3.0
-
-
-def test_a_pair_whose_sms_are_not_known_is_refused() -> None:
-    links = links_of([on(collective(ms), n) for n, ms in CURVE.items()])
-    with pytest.raises(ResultError, match="Lab/X/A\\+B/n:1: does not state its comm_sms: measure"):
-        pair_with_sms(pair(MIB), pair(MIB).row, 0, replace(size(64), sms=8), links)
 
 
 def test_only_two_free_works_of_which_one_communicates_are_a_pair() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 import prediction_errors
 from overlapbench.prediction.links import Asked, Point, links_of, time_of
+from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
 from overlapbench.prediction.schedules import read_rows
 from overlapbench.reading.source import load
 from predictable import Machine, fsdp
@@ -74,3 +75,13 @@ def test_pytorch_saves_the_share_of_what_is_predicted_that_the_interval_assumes(
     least, most = (ends["saved"] for ends in prediction_errors._ASSUMED)
     assert min(shares) == pytest.approx(least, abs=0.01)
     assert max(shares) < most
+
+
+def test_the_law_of_scale_is_that_of_the_published_table() -> None:
+    a_ms, b = fit_scale(LLM_FOUNDRY)
+    assert (a_ms, b) == pytest.approx((0.3310166, 0.01410774), rel=1e-6)
+    # 16,384 tokens at 1,058 a second, and 3 collectives in each of 80 layers.
+    first = 16384e3 / 1058
+    assert at_scale(LLM_FOUNDRY[0], 2, 0.3, 0.01) == first + 2 * (0.3 * 3 * 80 + 0.01 * first)
+    off = [at_scale(one, 2, a_ms, b) / one.step_ms(512) - 1 for one in LLM_FOUNDRY]
+    assert max(map(abs, off)) < 0.03
