@@ -44,8 +44,7 @@ from overlapbench.view.console import Entry, Screen, table
 RESULTS = Path(__file__).parents[1] / "docs/results"
 RECORDED = (
     "h100x2/predictions*.json.gz",
-    "h200x2/overlap.json",
-    "h200x4/overlap.json",
+    "h200x?/overlap-steps.json.gz",
     "h200x2/collectives-?.json.gz",
     "h200x4/collectives.json.gz",
     "h200x?/triple.json.gz",

@@ -13,13 +13,14 @@ import samples
 from overlapbench.output import ResultError
 from overlapbench.prediction.answers import Traced, answers, beside_measured
 from overlapbench.prediction.changes import with_buckets, with_prefetch
-from overlapbench.prediction.factors import pairs_of, rules_of
+from overlapbench.prediction.factors import Pair, pairs_of, rules_of
 from overlapbench.prediction.links import Network, links_of
 from overlapbench.prediction.model import (
     Book,
     Prediction,
     Question,
     _most_similar,
+    inputs_of,
     named,
     predict_one,
     scheduled,
@@ -324,6 +325,42 @@ def test_without_pairs_nothing_contends_and_without_the_gate_nothing_waits() -> 
     assert free.contention == 0
     assert free.ms == pytest.approx(whole.computation + whole.link)
     assert {one.waits for one in pairs_of(base, gate=False)} == {0}
+
+
+# A product that is done before the communication begins tells that it waits, but no slowdown.
+def test_a_pair_that_tells_only_one_side_is_still_the_rows_own() -> None:
+    run = replace(alone(0, 1.5), steps=(Step(1, 0, 1.0), Step(0, 1, 1.0)), owners=(None, None))
+    base = row("cuda", "nccl", alone(0, 1.0, 1.0), alone(1, 0.5, 1.0), run)
+    other = replace(base, name=BenchmarkName.parse("Lab/X/A+B/n:2"))
+    own = Pair(base, 1, 0, comm_slowdown=1.1, comp_slowdown=None, waits=1, spread=0.0)
+    more = Pair(other, 1, 0, comm_slowdown=1.3, comp_slowdown=1.2, waits=0, spread=0.0)
+    for known in ([own, more], [more, own]):
+        book = Book([], known)
+        book.links = links_of([base])
+        found = inputs_of(book, base, Question())
+        assert (found.slowdown[1][0], found.waits[1][0], found.slowdown[0][1]) == (1.1, 1, 1.2)
+
+
+@pytest.mark.parametrize(
+    ("name", "shares"),
+    [
+        ("Overlap/HostToDevice+Gemm/bytes:1048576", True),
+        ("Lab/Triple/AllGather+DeviceToHost+Gemm/n:1", True),
+        ("Prefetch/Step/buffers:2", True),
+        ("Overlap/PeerCopy+Gemm/bytes:1048576", False),
+        ("Ddp/Overlap/layers:8", False),
+    ],
+)
+def test_copies_of_more_gpus_of_a_host_are_refused(name: str, shares: bool) -> None:
+    base = replace(ddp(MACHINE, 2, 1), name=BenchmarkName.parse(name))
+    book = Book([base, ddp(MACHINE, 4, 1)])
+    assert predict_one(book, base, Question(gpus=2)).ms > 0
+    if not shares:
+        assert predict_one(book, base, Question(gpus=4)).ms > 0
+        return
+    told = "how copies of 4 GPUs share their host's memory is not known: measure it with --ranks 4"
+    with pytest.raises(ResultError, match=told):
+        predict_one(book, base, Question(gpus=4))
 
 
 # ---- answers

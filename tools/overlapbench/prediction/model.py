@@ -198,6 +198,12 @@ def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
         raise ResultError(
             f"{base.name}: a trace tells nothing of other GPUs: give a result instead"
         )
+    gpus = row.ranks // row.hosts
+    if row.copies_host_memory and gpus != base.ranks // base.hosts:
+        raise ResultError(
+            f"{base.name}: how copies of {gpus} GPUs share their host's memory is not known:"
+            f" measure it with --ranks {gpus}"
+        )
     moved = row.transport != base.transport
     count = len(row.works)
     none = [[0.0] * count for _ in range(count)]
@@ -311,7 +317,8 @@ def _add_factors(book: Book, base: Row, inputs: Inputs, question: Question) -> N
         for comp in used:
             if comm == comp or row.works[comm].computes or used[comm] == used[comp]:
                 continue
-            pairs = _alike(book.pairs, base, row, row.works[comp], row.works[comm])
+            alike = _alike(book.pairs, base, row, row.works[comp], row.works[comm])
+            pairs = _own(alike, base, row)
             if must_know and not pairs and row.works[comm].collective and row.works[comp].computes:
                 raise ResultError(_unknown_pair(base, row, row.works[comm]))
             largest = max((s for s in row.own.steps if s.work == comm), key=lambda s: s.share)
@@ -321,8 +328,8 @@ def _add_factors(book: Book, base: Row, inputs: Inputs, question: Question) -> N
                 inputs.slowdown[comm][comp] = pair.comm_slowdown
                 inputs.waits[comm][comp] = pair.waits
                 inputs.factor_spreads[comm][comp] = pair.spread
-            told = [pair for pair in pairs if pair.comp_slowdown is not None]
-            if pair := closest(told, asked):
+            told = [pair for pair in alike if pair.comp_slowdown is not None]
+            if pair := closest(_own(told, base, row), asked):
                 pair = pair_with_sms(pair, row, comp, asked, book.links)
                 excess = (pair.comp_slowdown or 1.0) - 1
                 moves_bytes = row.works[comp].computes and not row.works[comp].flops
@@ -333,7 +340,7 @@ def _add_factors(book: Book, base: Row, inputs: Inputs, question: Question) -> N
 
 
 def _alike(pairs: Iterable[Pair], base: Row, row: Row, comp: Work, comm: Work) -> list[Pair]:
-    """Return the pairs of this family and collective: of the row itself if it has them.
+    """Return the pairs of this family and collective.
 
     Of two communications, `comp` is the one that comes later; there are no pairs the other way.
     """
@@ -347,12 +354,13 @@ def _alike(pairs: Iterable[Pair], base: Row, row: Row, comp: Work, comm: Work) -
         and pair.row.works[pair.comp].computes == comp.computes
     ]
     same = [pair for pair in family if pair.row.works[pair.comp].name == comp.name]
-    same = same or (family if comp.computes else [])
-    for wanted in (base.name, row.name):
-        own = [pair for pair in same if _key(pair.row.name) == _key(wanted)]
-        if any(pair.comp_slowdown is not None for pair in own):
-            return own
-    return same
+    return same or (family if comp.computes else [])
+
+
+def _own(pairs: list[Pair], base: Row, row: Row) -> list[Pair]:
+    """Return those that the row has itself, as measured or as wanted; all if it has none."""
+    own = ([p for p in pairs if _key(p.row.name) == _key(name)] for name in (base.name, row.name))
+    return next(filter(None, own), pairs)
 
 
 def _unknown_pair(base: Row, row: Row, comm: Work) -> str:

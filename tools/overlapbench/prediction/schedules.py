@@ -20,6 +20,8 @@ VERSION = 1
 TRACE = "Trace"  # the family of a row that was read from a trace
 SUMS = ("AllReduce", "ReduceScatter")  # of gradients, for which a step waits once, at its end
 _HANDOVER = re.compile(r"([0-9]+(?:\.[0-9]+)?) us on another")
+_HOST_COPIES = {"HostToDevice", "DeviceToHost"}  # workloads
+_HOST_FAMILIES = ("Copy", "Prefetch", "Supply")  # of such copies
 _BY_COPY = ("copy", "nccl_ce")  # transports that move data by copy engine
 
 
@@ -118,6 +120,12 @@ class Row:
     def sets_sms(self) -> bool:
         """Whether its collectives have other SMs than they have by default."""
         return any(axis in ("comm_sms", "comm_ctas") for axis, _ in self.name.axes)
+
+    @property
+    def copies_host_memory(self) -> bool:
+        """Whether it copies to or from the host's memory, which all GPUs of a host share."""
+        family, workloads = self.name.family, self.name.workloads
+        return family in _HOST_FAMILIES or not _HOST_COPIES.isdisjoint(workloads)
 
     @property
     def is_traced(self) -> bool:
