@@ -200,8 +200,8 @@ TimeSpan StepBeside(const Measurement& measurement, const std::string& side,
 
 // Says if all together took less time than the longest side alone, and what that side's own time
 // was; "" if they did not. Interference saves no time, but what runs beside a kernel changes when
-// its blocks start, and with that how they share caches and fill the last wave: a StandIn that sends
-// nothing does the same (docs/metrics.md).
+// its blocks start, and with that how they share caches and fill the last wave: a StandIn that
+// sends nothing does the same (docs/metrics.md).
 std::string FasterThanAlone(const Measurement& measurement, const Series& T) {
   const std::vector<std::string> sides = SidesOf(measurement);
   std::string longest = kComp;
