@@ -256,12 +256,15 @@ def test_results_survive_a_full_disk_or_a_full_stdout(
     assert last == f"overlapbench gate: {out}: cannot be written: No space left on device"
 
 
-def test_a_terminated_gate_ends_its_runs(program: str, tmp_path: Path) -> None:
+def test_a_terminated_gate_ends_its_runs_and_keeps_those_that_ended(
+    program: str, tmp_path: Path
+) -> None:
     mark = f"--sleep=45.{os.getpid()}"
-    sides = ["--base", f"{program} {mark}", "--candidate", program]
+    sides = ["--base", program, "--candidate", f"{program} {mark}"]
     environment = os.environ | {"TMPDIR": str(tmp_path / "temporary")}
+    kept = tmp_path / "kept"
     gate = subprocess.Popen(
-        [sys.executable, samples.TOOLS / "perf_gate.py", "run", *sides],
+        [sys.executable, samples.TOOLS / "perf_gate.py", "run", *sides, "--keep", kept],
         env=environment,
         stderr=subprocess.DEVNULL,
     )
@@ -270,6 +273,7 @@ def test_a_terminated_gate_ends_its_runs(program: str, tmp_path: Path) -> None:
     assert gate.wait(60) == 128 + signal.SIGTERM
     wait_until(lambda: running(mark) == 0)  # it was told to end, and takes its time
     assert not any((tmp_path / "temporary").iterdir())
+    assert [path.name for path in kept.iterdir()] == ["base-1.json"]
 
 
 def running(mark: str) -> int:

@@ -15,8 +15,8 @@ Arguments after -- go to every run. A candidate must accept Google Benchmark's f
 docs/comparing.md explains the decision.
 
 Exit status of run: 0 if nothing is worse; 1 for a confirmed regression; 2 for bad usage or a
-command that ended without a result (no file is written); 3 if the comparison is inconclusive (see
-overlapbench compare --help) or guards too few rows (--max-floor, --min-guarded).
+command that ended without a result (only --keep writes files then); 3 if the comparison is
+inconclusive (see overlapbench compare --help) or guards too few rows (--max-floor, --min-guarded).
 """
 
 import argparse
@@ -66,19 +66,19 @@ def _run(options: argparse.Namespace) -> int:
         stored = baseline.read_baseline(folder)
     commands = {CANDIDATE: options.candidate} | ({} if folder else {BASE: options.base})
     runner = make_runner(options, commands)
-    comparison = Session(
-        runner.run,
-        options.runs,
-        read_floors(options.floors),
-        options.across,
-        stored,
-        options.max_floor,
-        options.min_guarded,
-        say,
-    ).run()
     with ExitStack() as rest:
-        if options.keep:
+        if options.keep:  # also what was measured before an error or a signal ended it
             rest.callback(replace_files, options.keep, runner.files, outdated=())
+        comparison = Session(
+            runner.run,
+            options.runs,
+            read_floors(options.floors),
+            options.across,
+            stored,
+            options.max_floor,
+            options.min_guarded,
+            say,
+        ).run()
         show(comparison, options)
     return comparison.status
 
