@@ -240,10 +240,8 @@ def _sizes(points: Iterable[Point], near: Row | None) -> list[tuple[float, float
 
     In a step's lane, a collective finds other caches, and its launch is hidden.
     """
-    found: dict[float, list[Point]] = {}
-    for point in points:
-        found.setdefault(point.bytes, []).append(point)
-    return [(size, median(p.ms for p in _best(same, near))) for size, same in sorted(found.items())]
+    found = sorted(grouped(points, lambda point: point.bytes).items())
+    return [(size, median(point.ms for point in _best(same, near))) for size, same in found]
 
 
 def _best(points: Sequence[Point], near: Row | None) -> Sequence[Point]:

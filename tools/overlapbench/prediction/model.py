@@ -147,8 +147,10 @@ def scheduled(book: Book, base: Row, question: Question) -> Row:
     if not found and base.name.family.startswith(_BY_RANKS) and ranks != base.ranks:
         told = "its schedule depends on the ranks: add the output of"
         raise ResultError(f"{base.name}: {told} {plan}, or measure it")
-    row = _under(next(iter(found or same), base), ranks, hosts, question.transport)
-    row = replace(row, sms=base.sms)  # a plan has no GPU
+    row = next(iter(found or same), base)
+    transport = question.transport or row.transport
+    # A plan has no GPU, so it knows no SMs.
+    row = replace(row, ranks=ranks, hosts=hosts, transport=transport, sms=base.sms)
     for axis, value in question.axes.items():
         if found or same or base.name.axis(axis) == value:
             continue
@@ -159,10 +161,6 @@ def scheduled(book: Book, base: Row, question: Question) -> Row:
             raise ResultError(f"{axis} is {value!r}: it must be a whole number of at least 1")
         row = CHANGES[axis](row, int(value))
     return row
-
-
-def _under(row: Row, ranks: int, hosts: int, transport: str | None) -> Row:
-    return replace(row, ranks=ranks, hosts=hosts, transport=transport or row.transport)
 
 
 # ---- its parts
@@ -192,7 +190,9 @@ class Inputs:
 
 def inputs_of(book: Book, base: Row, question: Question) -> Inputs:
     """Collect what is known of a row's parts; ResultError if something is not."""
-    base = _with_these_sms(book, base, question)
+    if sms := question.axes.get("comm_sms"):  # else the base's: the row that differs only in them
+        wanted = named(base.name, Question(axes={"comm_sms": sms}))
+        base = _measured(book, wanted, base) or base
     row = scheduled(book, base, question)
     if base.is_traced and (row.ranks, row.hosts) != (base.ranks, base.hosts):
         raise ResultError(
@@ -255,17 +255,15 @@ def _asked(row: Row, step: Step, near: Row | None, question: Question) -> Asked:
     return Asked(work.collective, row.transport_of(work), work.wire_bytes * step.share, near, sms)
 
 
-def _with_these_sms(book: Book, base: Row, question: Question) -> Row:
-    """Return the measured row that differs only in the SMs that are asked for; or else the base."""
-    sms = {axis: value for axis, value in question.axes.items() if axis == "comm_sms"}
-    wanted = _key(named(base.name, Question(axes=sms)))
+def _measured(book: Book, name: BenchmarkName, like: Row) -> Row | None:
+    """Return the measured row of this name, on as many ranks and hosts as another row."""
     same = (
         row
-        for row in (book.rows if sms else ())
-        if row.own.time and _key(row.name) == wanted
-        and (row.ranks, row.hosts) == (base.ranks, base.hosts)
+        for row in book.rows
+        if row.own.time and _key(row.name) == _key(name)
+        and (row.ranks, row.hosts) == (like.ranks, like.hosts)
     )  # fmt: skip
-    return next(same, base)
+    return next(same, None)
 
 
 def _require_followers(inputs: Inputs) -> None:
@@ -404,6 +402,7 @@ def predict_one(book: Book, base: Row, question: Question) -> Prediction:
     low, high = np.quantile(draws, [0.025, 0.975])
     residual = book.residual(base.name.family)
     name = named(base.name, question)
+    measured = _measured(book, name, row)
     return Prediction(
         str(name),
         row.ranks,
@@ -416,7 +415,7 @@ def predict_one(book: Book, base: Row, question: Question) -> Prediction:
         link=unslowed - computation,
         contention=total - unslowed,
         prior=prior(total),
-        measured=_measured(book, name, row),
+        measured=measured.own.time.ms if measured and measured.own.time else None,
     )
 
 
@@ -430,17 +429,6 @@ def _draws(inputs: Inputs, steps: Sequence[Step]) -> Iterable[tuple[float, float
         alone_ms = [ms * noise[s.work] for s, ms in zip(steps, inputs.alone_ms, strict=True)]
         slowdown = np.array(inputs.slowdown) * np.exp(random.normal(0, of_factors))
         yield inputs.total(alone_ms, slowdown.tolist()), max(0.0, random.normal(1, _OF_THE_PRIOR))
-
-
-def _measured(book: Book, name: BenchmarkName, row: Row) -> float | None:
-    times = (
-        one.own.time.ms
-        for one in book.rows
-        if one.own.time
-        and _key(one.name) == _key(name)
-        and (one.ranks, one.hosts) == (row.ranks, row.hosts)
-    )
-    return next(times, None)
 
 
 @functools.cache

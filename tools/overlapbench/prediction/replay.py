@@ -76,9 +76,7 @@ class _Replay:
         self.done = Replayed(0.0, [math.inf] * count, [math.inf] * count, [0.0] * count)
         self.free = {step for step in range(count) if not self.waiting[step]}
         self.running: list[int] = []
-        self.blocked: dict[
-            int, tuple[int, float]
-        ] = {}  # by which step, until so much of it is left
+        self.blocked: dict[int, tuple[int, float]] = {}  # by a step, until so much of it is left
         self.now_ms, self.enqueued, self.host_ms = 0.0, 0, 0.0
 
     def follow(self) -> Replayed:

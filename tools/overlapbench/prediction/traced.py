@@ -12,6 +12,7 @@ if spans of one name ran with different shares of company. Else they come from m
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -131,23 +132,21 @@ def _within(trace: Trace, window: Window) -> list[tuple[Span, int]]:
 
 def _works(trace: Trace, spans: Sequence[Span]) -> tuple[list[Work], list[int]]:
     """Return the works of the spans: one for each class, and for each size of a collective."""
-    found: dict[Work, list[int]] = {}
-    for place, span in enumerate(spans):
-        kind = "COMP" if span.kind is Class.FUSED else span.kind.value
-        work = Work({"COMP": "computation", "MEM": "copies"}.get(kind, span.name), kind)
-        if span.kind is Class.COMM:
-            name = _BY_OPERATION.get(operation(span), "")
-            bytes_ = (span.bytes or 0) * (span.category is Category.KERNEL and not trace.row)
-            known = name if bytes_ else ""
-            work = Work(f"{name or span.name} {bytes_:,} B" * bool(known) or span.name, kind, known,
-                        wire_bytes=bytes_, ranks=span.ranks or 0)  # fmt: skip
-        found.setdefault(work, []).append(place)
-    work_of = [0] * len(spans)
-    for number, places in enumerate(found.values()):
-        for place in places:
-            work_of[place] = number
-    works = [replace(work, wire_bytes=work.wire_bytes * len(of)) for work, of in found.items()]
-    return works, work_of
+    own = [_work(trace, span) for span in spans]
+    counts = Counter(own)
+    places = {work: place for place, work in enumerate(counts)}
+    works = [replace(work, wire_bytes=work.wire_bytes * count) for work, count in counts.items()]
+    return works, [places[work] for work in own]
+
+
+def _work(trace: Trace, span: Span) -> Work:
+    kind = "COMP" if span.kind is Class.FUSED else span.kind.value
+    if span.kind is not Class.COMM:
+        return Work({"COMP": "computation", "MEM": "copies"}.get(kind, span.name), kind)
+    bytes_ = (span.bytes or 0) * (span.category is Category.KERNEL and not trace.row)
+    known = _BY_OPERATION.get(operation(span), "") if bytes_ else ""
+    name = f"{known} {bytes_:,} B" if known else span.name
+    return Work(name, kind, known, wire_bytes=bytes_, ranks=span.ranks or 0)
 
 
 def _transport(trace: Trace, spans: Sequence[Span]) -> str:
@@ -243,9 +242,10 @@ def _recorded(
     ready_ns, after = _ready(place, spans, awaited, before, window)
     delay_ms = max(0, own.begin_ns - ready_ns) / 1e6
     enqueued_ms = max(0, (own.launched_ns or 0) - window.begin_ns) / 1e6
+    ms = (own.end_ns - own.begin_ns) / 1e6
     if after == _HOST:
-        return Recorded((own.end_ns - own.begin_ns) / 1e6, enqueued_ms + delay_ms, 0.0)
-    return Recorded((own.end_ns - own.begin_ns) / 1e6, enqueued_ms, delay_ms, after == _OTHER)
+        return Recorded(ms, enqueued_ms + delay_ms)
+    return Recorded(ms, enqueued_ms, delay_ms, after == _OTHER)
 
 
 # ---- what is known of works, and of how they slow each other down
