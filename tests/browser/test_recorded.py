@@ -12,7 +12,8 @@ RECORDED = Path(__file__).parents[2] / "docs/results"
 PAGES = {
     "pairs": ["h200x2/overlap.json"],
     "several machines": [
-        *("h200x2/transport-pairs.json", "h100x2/traced-costs.json", "h200x4/overlap-steps.json.gz"),
+        *("h200x2/transport-pairs.json", "h100x2/traced-costs.json"),
+        "h200x4/overlap-steps.json.gz",
     ],
     "transports": ["h200x2/comm.json", "h200x2/transports.json"],
     "laboratory": ["h200x2/lab-matrix.json", "h200x2/lab-partition.json"],

@@ -158,7 +158,7 @@ def test_a_result_is_judged_whatever_the_exit_status(
         ("--benchmark_filter=none", "benchmarks: missing or empty"),
     ],
 )
-def test_a_run_without_a_result_is_status_2_and_leaves_nothing(
+def test_a_run_without_a_result_is_status_2_and_leaves_what_was_to_be_kept(
     flags: str,
     complaint: str,
     program: str,
@@ -173,7 +173,8 @@ def test_a_run_without_a_result_is_status_2_and_leaves_nothing(
     *_, last = capsys.readouterr().err.splitlines()
     assert last.startswith("overlapbench gate: ")
     assert complaint in last
-    assert {path.name for path in tmp_path.iterdir()} == {"program", "temporary"}
+    assert {path.name for path in tmp_path.iterdir()} == {"program", "temporary", "kept"}
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["base-1.json"]
     assert not any((tmp_path / "temporary").iterdir())
 
 

@@ -213,6 +213,17 @@ def test_a_computation_that_had_little_company_tells_nothing() -> None:
         assert (one.comp_slowdown is not None) is told
 
 
+# Copies pass, so the product began late for another reason.
+def test_a_pair_of_which_neither_had_company_tells_nothing() -> None:
+    good = ddp(MACHINE, 2, 1, "copy")
+    (run,) = (run for run in good.runs if run.name == "sum 1 beside backward")
+    (begin, end), (late, last) = run.lanes_ms
+    for meet_ms, told in ((begin, 1), (end - 0.01 * (end - begin), 0)):
+        apart = ((begin, end), (meet_ms, meet_ms + last - late))
+        changed = replace(good, runs=(*good.runs[:3], replace(run, lanes_ms=apart)))
+        assert len(pairs_of(changed)) == told
+
+
 def test_the_rules_of_a_backend() -> None:
     cuda, host = (row(backend, "nccl", alone(1, 1.0, 1.0, 1.0)) for backend in ("cuda", "host"))
     free = replace(cuda, runs=(replace(cuda.own, enqueue_ms=0.5, gated=False),))

@@ -57,8 +57,8 @@ class Runner:
                 raise ResultError(f"{_spelled(command)}: {_complaint(status, lost, log)}")
             source = f"{side}-{number}.json"
             text = load(str(out))
-            self.files[source] = text.encode()
             run = parse_program_run(source, text)
+            self.files[source] = text.encode()
             if status in _MEASURED or run.doubt:
                 return run
             return replace(run, doubt=_complaint(status, "a result was written", log))

@@ -36,6 +36,7 @@ class Pair:
     comp_slowdown: float | None  # None if the computation had too little company
     waits: int  # of how many kernels the computation's step is, for which the other waits
     spread: float  # their standard error, as a share
+    company: float = 1.0  # the larger share of a side's time in which the other ran
 
 
 def even(row: Row) -> list[list[float]]:
@@ -83,7 +84,7 @@ def _pair(row: Row, run: Run, gate: bool) -> Pair | None:
     fits = [_fit(row, run, alone_ms, comm, comp, way) for way in ways]
     pair, _ = min(fits, key=lambda fit: (fit[1] > _OFF, fit[0].comm_slowdown < _NO_GAIN,
                                          abs(fit[0].comm_slowdown - _NO_GAIN)))  # fmt: skip
-    return pair
+    return pair if pair.waits or pair.company > _LEAST_COMPANY else None
 
 
 def _fit(
@@ -95,22 +96,23 @@ def _fit(
     rules = rules_of(row, slowdown, waits)
     starts_ms = [begin for begin, _ in run.lanes_ms]
     lane_of = {step.work: step.lane for step in run.steps}
-    company = off_ms = 0.0
+    company, off_ms = {comm: 0.0, comp: 0.0}, 0.0
     for _ in range(_ROUNDS):
         done, off_ms = replay(run, alone_ms, rules, starts_ms), 0.0
         for work, other in ((comm, comp), (comp, comm)):
             own = [place for place, step in enumerate(run.steps) if step.work == work]
             begin, end = run.lanes_ms[lane_of[work]]
             beside = sum(done.beside_ms[place] for place in own)
-            company = beside / (end - begin)  # the computation's, in the end
+            company[work] = beside / (end - begin)
             missing = end - max(done.end_ms[place] for place in own)
             off_ms = max(off_ms, abs(missing))
             if beside > 0:
                 factor = slowdown[work][other] * (1 + 0.8 * missing / beside)
                 slowdown[work][other] = min(max(factor, 0.5), 20.0)
-    told = slowdown[comp][comm] if company > _LEAST_COMPANY else None
+    told = slowdown[comp][comm] if company[comp] > _LEAST_COMPANY else None
     spread = run.time.spread if run.time else 0.0
-    pair = Pair(row, comm, comp, slowdown[comm][comp], told, way, spread)
+    most = max(company.values())
+    pair = Pair(row, comm, comp, slowdown[comm][comp], told, way, spread, most)
     return pair, off_ms / max(end for _, end in run.lanes_ms)
 
 
