@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 from overlapbench.findings.apply import ways_of
 from overlapbench.findings.finding import LEAST, Finding, Saving, largest
@@ -99,8 +100,14 @@ class Case:
 
 
 _STORED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
-CHANGES = [Change(**entry) for entry in _STORED["change"]]
-LIMITS = [Limit(**entry) for entry in _STORED["limit"]]
+
+
+def _spelled_out(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {**entry, "families": entry["families"].format_map(_STORED["families"])}
+
+
+CHANGES = [Change(**_spelled_out(entry)) for entry in _STORED["change"]]
+LIMITS = [Limit(**_spelled_out(entry)) for entry in _STORED["limit"]]
 OPTIONS = {name: Option(**entry) for name, entry in _STORED["option"].items()}
 
 
