@@ -18,7 +18,7 @@ def test_every_setting_has_a_way_and_tells_its_value() -> None:
     assert "bucket_cap_mb=64" in ways_of({"bucket_bytes": "67108864"})[0]
     assert ways_of({"transport": "nccl"}) == []
     known = {key.partition(":")[0] for key in APPLY}
-    assert {rule.axis for rule in CHANGES} - known == {"buffers", "conversion"}
+    assert {rule.axis for rule in CHANGES} - known == {"buffers", "conversion", "variant"}
     assert {one.way.partition(":")[0] for one in OPTIONS.values() if one.way} <= known
     used = [name for rule in LIMITS for name in rule.options]
     assert set(used) == OPTIONS.keys()

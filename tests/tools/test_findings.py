@@ -59,7 +59,7 @@ ROWS = {
     "no chunks": ("Tp/RowParallel/chunks:4", "Tp/RowParallel/chunks:auto"),
     "small tensors": ("Ddp/Batch/AllReduce/batch:single", "Ddp/Batch/AllReduce/batch:grouped"),
     "second buffer": ("Layers/DoubleBuffer/buffers:1", "Layers/DoubleBuffer/buffers:2"),
-    "waiting host": ("Layers/DoubleBuffer/tie:host", "Layers/DoubleBuffer/layers:8"),
+    "waiting host": ("Layers/DoubleBuffer/layers:8/tie:host", "Layers/DoubleBuffer/layers:8"),
     "pinned memory": ("Copy/Bandwidth/bytes:65536/memory:pageable", "Copy/Bandwidth/bytes:65536"),
     "CUDA graph": ("Launch/EmptyKernel/call:loop", "Launch/EmptyKernel/call:graph"),
     "workers": ("Prefetch/Batches/workers:1", "Prefetch/Batches/workers:4"),
@@ -67,8 +67,10 @@ ROWS = {
         "MixedPrecision/Step/conversion:exposed",
         "MixedPrecision/Step/conversion:hidden",
     ),
+    "measured setting": tuple(
+        f"Compute/Apply/setting:batch/variant:{one}" for one in ("default", "set")
+    ),
 }
-ROWS["waiting host"] = ("Layers/DoubleBuffer/layers:8/tie:host", "Layers/DoubleBuffer/layers:8")
 
 
 def test_every_change_is_tested() -> None:
@@ -106,6 +108,16 @@ def test_what_is_not_surely_faster_is_no_finding(
     rows = [timed(slow, 2.0, chunks=4.0), timed(fast, ms, chunks=1.0, **fields)]
     told = [one for one in find([result(*rows)]) if one.rule == rule and not one.saving.at_most]
     assert [one.row for one in told] == ([fast] if ms > 2 and told else [])
+
+
+def test_each_measured_setting_has_a_finding() -> None:
+    rows = [
+        timed(f"Comm/Apply/setting:{setting}/variant:{variant}", ms)
+        for setting, saved in (("batch", 0.4), ("tie", 0.8), ("call", 0.01))
+        for variant, ms in (("default", 2.0), ("set", 2.0 * (1 - saved)))
+    ]
+    told = [one.sentence.partition(":")[0] for one in find([result(*rows)])]
+    assert told == [f"Comm/Apply, setting {one}, as PyTorch makes it" for one in ("tie", "batch")]
 
 
 def test_only_rows_of_one_file_that_differ_in_one_axis_are_compared() -> None:

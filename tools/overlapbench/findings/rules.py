@@ -1,14 +1,14 @@
 """Applies the rules for rows (rules.toml): pairs of rows that differ in one axis, and single rows.
 
-A rule gives one finding at most: that of the most usual row, and of those the one where it surely
-saves most. As that row is chosen among many, its interval is wide enough for all of them. A change
-that ends slower than settings nearer to the default is none. A row for which a faster one was
-measured has no finding of what it could save at most.
+A rule gives one finding at most, or one for each value of an axis: that of the most usual row, and
+of those the one where it surely saves most. As that row is chosen among many, its interval is wide
+enough for all of them. A change that ends slower than settings nearer to the default is none. A row
+for which a faster one was measured has no finding of what it could save at most.
 """
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import permutations
@@ -33,7 +33,8 @@ _SETTINGS = frozenset(_STANDING) | {
     *("comm_ctas", "comm_sms", "sm_target", "comp_sms", "comm_priority", "comp_priority", "engine")
 }
 _ORDERS = {"comp": "the computation", "comm": "the communication", "none": "neither side"}
-_SIZES = ("bytes", "tokens", "n", "model", "workers")  # axes that tell rows apart in words
+# Axes that tell rows apart in words.
+_SIZES = ("bytes", "tokens", "n", "model", "workers", "setting")
 _MACHINE = ("backend", "device", "ranks", "hosts", "driver_version", "nccl_version", "git_revision")
 _ATTRIBUTED = 0.25  # of T - max(C, M), a cause that is worth a finding
 _MOSTLY = 0.5
@@ -53,6 +54,7 @@ class Change:
     to: str = ".*"
     evidence: Sequence[str] = ()
     when: str = ""  # a condition of the better row
+    each: str = ""  # an axis: a finding for each of its values
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def find(results: Sequence[Result]) -> list[Finding]:
     rows = [row for result in results for row in result.rows if row.trusted]
     machines = {one.label: _machine(one) for one in results}
     cuda = [row for one in results if one.backend == "cuda" for row in one.rows if row.trusted]
-    changes = [list(_changes(rule, cuda, machines)) for rule in CHANGES]
+    changes = [part for rule in CHANGES for part in _parts(rule, _changes(rule, cuda, machines))]
     # Also where the value that is faster is not one to advise, such as a row's default.
     either_way = (_changes(replace(rule, base=".*", to=".*"), cuda, machines) for rule in CHANGES)
     settled = {id(case.row) for cases in either_way for case in cases if case.saving.matters}
@@ -128,6 +130,11 @@ def find(results: Sequence[Result]) -> list[Finding]:
     by_label = {one.label: one for one in results}
     found = (one for cases in (*changes, *limits) for one in _strongest(cases))
     return [_of_machine(one, by_label[one.file]) for one in largest(found)]
+
+
+def _parts(rule: Change, cases: Iterable[Case]) -> Iterable[list[Case]]:
+    """Divide the cases of a rule into those of each finding."""
+    return grouped(cases, lambda case: case.row.name.axis(rule.each)).values()
 
 
 def _of_machine(finding: Finding, result: Result) -> Finding:
