@@ -100,6 +100,23 @@ def test_of_several_numbers_of_chunks_the_fastest_is_drawn() -> None:
     assert [record["label"] for record in part] == ["2: 1.10×", *["4: 1.10×"] * 3]
 
 
+def test_layers_are_drawn_by_ratios_to_the_fastest_curve() -> None:
+    rows = [*samples.layers(), *peers_of_layers()]
+    rows[0] |= {"time_low_ms": 0.99, "time_high_ms": 1.02}
+    drawn = records(draw(samples.document(rows))["tokens"], "ratio")
+    place = [r for r in drawn if (r["panel"], r["tokens"]) == ("RowParallel · llama70b", 1024)]
+    least = min(record["time_ms"] for record in place)
+    assert {r["series"]: r["ratio"] for r in place} == {
+        r["series"]: pytest.approx(r["time_ms"] / least) for r in place
+    }
+    (own,) = [record for record in place if record["plain"]]
+    assert own["plain"] == pytest.approx(own["sequential_ms"] / least)
+    assert own["bound"] == pytest.approx(own["bound_ms"] / least)
+    (known,) = [record for record in drawn if "ratio_low" in record]
+    ends = known["ratio_low"], known["ratio_high"]
+    assert ends == pytest.approx((0.99 / known["time_ms"], 1.02 / known["time_ms"]))
+
+
 def test_a_layer_that_chose_its_chunks_is_labelled_with_them() -> None:
     row = samples.layers()[1]
     name = row["name"].replace("/chunks:4/", "/chunks:auto/")

@@ -16,7 +16,7 @@ _LEVEL_LABELS = 14  # labels as wide as `256×256` that fit side by side into a 
 # The type of the field, and the rest of its encoding.
 Place = Callable[[Sequence[Any], int], tuple[str, Spec]]
 
-LOG: Spec = {"type": "log", "nice": False, "padding": 24}  # pixels, for the points at both ends
+_LOG: Spec = {"type": "log", "nice": False, "padding": 24}  # pixels, for the points at both ends
 FROM_ZERO: Spec = {"zero": True}
 CLOSE: Spec = {"zero": False, "nice": False, "padding": 8}
 
@@ -43,7 +43,7 @@ def log_axis(values: Sequence[Any], columns: int, write: Callable[[int], str]) -
     ticks = sorted(set(values))
     labels = json.dumps({value: write(value) for value in ticks}, ensure_ascii=False)
     shown = {"values": ticks, "labelExpr": f"({labels})[datum.value]", "labelOverlap": True}
-    return "Q", {"scale": LOG, "axis": shown}
+    return "Q", {"scale": _LOG, "axis": shown}
 
 
 count_axis = partial(log_axis, write=str)  # whole numbers from 1 on

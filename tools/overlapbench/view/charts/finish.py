@@ -15,6 +15,7 @@ KNEE_MEANING = (
     f" {KNEE_RISE - 1:.0%} above the lowest of the smaller grids"
 )
 KNEE_SHARE = 0.95  # of a plateau
+RATIOS = ("ratio", "ratio_low", "ratio_high", "plain", "bound")  # fields of `fastest`
 Found = tuple[str, Record] | None  # the text, and the point that it is about
 
 
@@ -72,9 +73,21 @@ def plateau_of(curve: list[Record]) -> Found:
     return f"knee at {point['sms']}, plateau {plateau:.0f} GB/s", point
 
 
-def keep_fastest(records: list[Record]) -> list[Record]:
-    """Drop points that are slower than another of their place; untrusted ones stay."""
+def fastest(records: list[Record]) -> list[Record]:
+    """Drop points that are slower than another of their place; untrusted ones stay.
+
+    RATIOS are times, and become ratios to the fastest of all curves at the place.
+    """
     trusted = [record for record in records if record["trusted"]]
     places = grouped(trusted, lambda one: (one["panel"], one["series"], one["tokens"]))
-    kept = {id(min(same, key=lambda one: float(one["time_ms"]))) for same in places.values()}
-    return [record for record in records if not record["trusted"] or id(record) in kept]
+    kept = {id(min(same, key=_ms)) for same in places.values()}
+    found = [record for record in records if not record["trusted"] or id(record) in kept]
+    for same in grouped(found, lambda one: (one["panel"], one["tokens"])).values():
+        least = min((one for one in same if one["trusted"]), key=_ms, default=same[0])["time_ms"]
+        for one in same:
+            one |= {ratio: one[ratio] / least for ratio in RATIOS if one.get(ratio)}
+    return found
+
+
+def _ms(record: Record) -> float:
+    return float(record["time_ms"])

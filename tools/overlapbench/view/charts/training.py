@@ -38,9 +38,9 @@ LAYERS = Curves(
     name="tokens",
     title="Tensor-parallel layers against tokens",
     finding=findings.up_to("Chunks make a layer up to {figure} × as fast: {what}", "speedup"),
-    reading="Each point is the fastest number of chunks. A single curve is labelled with that"
-    " number and the speedup over the plain form, which is dashed. The bound is dotted. The axes"
-    " are logarithmic.",
+    reading="Each point is the fastest number of chunks, and 1 the fastest curve at so many tokens."
+    " A single curve is labelled with that number and the speedup over the plain form, which is"
+    " dashed. The bound is dotted.",
     rows=Rows(
         "Tp/*Parallel",
         ("sequential_ms", "bound_ms", "speedup"),
@@ -48,22 +48,24 @@ LAYERS = Curves(
     ),
     beside=Rows(when=lambda row: _peer(row) != "" and row.time_ms > 0),
     x=X("tokens", "tokens of all ranks", axes.count_axis, partial(whole, axis="tokens")),
-    y=Y("time_ms", "time (ms)", axes.LOG),
-    reference="sequential_ms",
-    bound="bound_ms",
-    tooltip=["bound_ms", "speedup"],
+    y=Y("ratio", "time / the fastest", axes.CLOSE),
+    reference="plain",
+    bound="bound",
+    tooltip=["time_ms", "sequential_ms", "bound_ms", "speedup"],
     interval=TIME,
     label="label",
     label_dy={"expr": "datum.speedup < 1 ? -14 : 17"},
     height=260,
     derived={
-        "time_ms": lambda row: row.time_ms,
+        **dict.fromkeys(("time_ms", "ratio"), lambda row: row.time_ms),
+        "plain": lambda row: row.counters.get("sequential_ms"),
+        "bound": lambda row: row.counters.get("bound_ms"),
         "label": lambda row: "" if _peer(row) else _in_chunks(row),
     },
     panel=naming.by(lambda r: joined("+".join(r.name.workloads), r.name.axis("model") or "")),
     independent=["y"],
     series=_by_layer,
-    finish=finish.keep_fastest,
+    finish=finish.fastest,
 )
 
 
