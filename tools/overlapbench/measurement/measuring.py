@@ -30,7 +30,7 @@ from overlapbench.measurement import callables, ranks
 from overlapbench.measurement.callables import Work
 from overlapbench.measurement.interface import ALONE, PAIR, SCHEDULE, Suite
 from overlapbench.measurement.interface import Step as StepPlace
-from overlapbench.measurement.settings import DEFAULT_TIMEOUT_S, Settings
+from overlapbench.measurement.settings import AXES, DEFAULT_TIMEOUT_S, Settings
 from overlapbench.measurement.user_names import check_names, check_word
 from overlapbench.output import replace_file, require_file
 from overlapbench.reading.result import ResultError, State, parse_result
@@ -207,20 +207,11 @@ def measure(
                   torch.distributed differ from MPI's, a rank does not reach the first measurement,
                   or an earlier row has ended the measuring
     """
-    axes = {
-        "cache": cache,
-        "cadence": cadence,
-        "first": first,
-        "streams": streams,
-        "comp_sms": comp_sms,
-        "comp_priority": comp_priority,
-        "comm_priority": comm_priority,
-    }
+    given = locals()
     computation, communication = _work(comp), _work(comm)
     moves = "copy" if communication.kind == "copy" else "comm"
     works = {"comp": replace(computation, kind="comp"), "comm": replace(communication, kind=moves)}
-    of_row = {"budget_ms": budget_ms, "precision": precision, "timeout_s": timeout_s}
-    return _measure(PAIR, name, works, gated, labels, axes, of_row)
+    return _measure(PAIR, given, works)
 
 
 def measure_schedule(
@@ -250,6 +241,7 @@ def measure_schedule(
     TypeError     a step is not a Step, or its `run` is not callable
     MeasureError  as `measure`
     """
+    given = locals()
     steps = list(steps)
     places = _places(steps)
     works: dict[str, Work] = {}
@@ -265,9 +257,7 @@ def measure_schedule(
                 )
         after = [places[earlier] for earlier in step.after]
         made.append(StepPlace(step.lane, step.name, list(works).index(work_name), after))
-    axes = {"cache": cache, "cadence": cadence}
-    of_row = {"budget_ms": budget_ms, "precision": precision, "timeout_s": timeout_s}
-    return _measure(SCHEDULE, name, works, gated, labels, axes, of_row, made)
+    return _measure(SCHEDULE, given, works, made)
 
 
 def _places(steps: Sequence[Step]) -> dict[str, int]:
@@ -313,10 +303,7 @@ def measure_alone(
     TypeError     `run` is not callable
     MeasureError  as `measure`
     """
-    axes = {"cache": cache, "cadence": cadence}
-    of_row = {"budget_ms": budget_ms, "precision": precision, "timeout_s": timeout_s}
-    of_row["warmup_ms"] = warmup_ms
-    return _measure(ALONE, name, {name: _work(run)}, gated, labels, axes, of_row)
+    return _measure(ALONE, locals(), {name: _work(run)})
 
 
 def measure_row(
@@ -336,10 +323,10 @@ def measure_row(
     ValueError    no row matches here, several do, or the file of `results` already contains it
     MeasureError  as `measure`
     """
+    given = locals()
     suite = _process.open()
     ranks.require_same(suite.place)
-    of_row = {"budget_ms": budget_ms, "precision": precision, "timeout_s": timeout_s}
-    suite.configure(_process.settings.flags_of_row(of_row))
+    suite.configure(_process.settings.flags_of_row(given))
     text = suite.measure_own(name)
     return _kept(text, suite.samples_ms(), callables.Wrapped(suite.place.device))
 
@@ -389,31 +376,27 @@ def _work(given: Function | Work) -> Work:
 
 def _measure(
     kind: int,
-    name: str,
+    given: Mapping[str, Any],
     works: Mapping[str, Work],
-    gated: bool,
-    labels: Mapping[str, str | int],
-    axes: Mapping[str, str | int | None],
-    of_row: Mapping[str, float | None],
     steps: Sequence[StepPlace] = (),
 ) -> Row:
-    check_names(name, labels)
+    """Measure a row; `given` are the parameters of a function such as `measure`."""
+    check_names(given["name"], given["labels"])
     suite = _process.open()
     ranks.require_same(suite.place)
-    given = {axis: str(value) for axis, value in axes.items() if value is not None}
     wrapped = callables.Wrapped(suite.place.device)
-    entries = [wrapped.entry(one, work, gated) for one, work in works.items()]
+    entries = [wrapped.entry(one, work, given["gated"]) for one, work in works.items()]
     with contextlib.suppress(OSError, ValueError):
         print(end="", flush=True)  # a process that hangs and is ended would lose buffered output
-    suite.configure(_process.settings.flags_of_row(of_row))
+    suite.configure(_process.settings.flags_of_row(given))
     text = suite.measure(
         kind,
-        name,
+        given["name"],
         entries,
         wrapped.callback(lambda: None),
         steps,
-        [f"{label}={value}" for label, value in labels.items()],
-        [f"{axis}={value}" for axis, value in given.items()],
+        [f"{label}={value}" for label, value in given["labels"].items()],
+        [f"{axis}={given[axis]}" for axis in AXES if given.get(axis) is not None],
     )
     row = _kept(text, suite.samples_ms(), wrapped)
     for error in wrapped.raised:

@@ -212,7 +212,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     plan = session.config.stash.get(_PLAN, None)
     if plan is None or not plan.baseline or not plan.outputs[-1].is_file():
         return
-    new = _runs(plan.outputs[-1].parent) if _saves(session.config) else plan.outputs[-1:]
+    saves = session.config.getoption(_destination("save"))
+    new = _runs(plan.outputs[-1].parent) if saves else plan.outputs[-1:]
     done = subprocess.run(
         [
             *(sys.executable, "-m", "overlapbench", "compare"),
@@ -227,10 +228,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     fails = done.returncode in ((1, 3) if plan.fails_noisy else (1,))
     if fails and session.config.getoption(_destination("compare-fail")):
         session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
-
-
-def _saves(config: pytest.Config) -> bool:
-    return bool(config.getoption(_destination("save")))
 
 
 def pytest_terminal_summary(

@@ -4,8 +4,8 @@ Each setting has three places, and the first one that has a value decides: the c
 `configure`, and [tool.overlapbench] in pyproject.toml (reading/project.py). Without any, the
 default is that of ./bench.
 
-OF_ROWS may differ from row to row. The others belong to the process: the backend is opened, and
-known delays are measured, once.
+AXES and OF_ROWS may differ from row to row. The others belong to the process: the backend is
+opened, and known delays are measured, once.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from typing import Any
 from overlapbench.measurement.interface import MeasureError
 from overlapbench.reading.project import read_defaults
 
+AXES = ("cache", "cadence", "first", "streams", "comp_sms", "comp_priority", "comm_priority")
 OF_ROWS = ("budget_ms", "precision", "timeout_s", "warmup_ms")
 OF_PROCESS = ("backend", "host_cores", "gate", "self_test", "predictable")
 DEFAULT_TIMEOUT_S = 60  # that of ./bench

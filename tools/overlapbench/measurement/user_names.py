@@ -8,16 +8,13 @@ import difflib
 import re
 from collections.abc import Mapping
 
-from overlapbench.measurement.settings import OF_PROCESS, OF_ROWS
+from overlapbench.measurement.settings import AXES, OF_PROCESS, OF_ROWS
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*")
 _VALUE = re.compile(r"[^\s/,=:]+")
 # Settings of a call or of configure(). As labels, they would be mistaken for settings.
-_SETTINGS = (
-    *("cache", "cadence", "first", "streams", "comp_sms", "comp_priority", "comm_priority"),
-    *("gated", "kind", *OF_ROWS, *OF_PROCESS),
-)
+_SETTINGS = ("gated", "kind", *AXES, *OF_ROWS, *OF_PROCESS)
 _ALIKE = 0.85  # of 1: a label this similar is probably a misspelt setting
 
 
