@@ -16,10 +16,10 @@ import fault_drill
 import overlapbench
 import samples
 from overlapbench import cli, installation
-from overlapbench.cli import commands
-from overlapbench.cli.commands import COMMANDS
-from overlapbench.judge.baseline import read_baseline
+from overlapbench.cli import command_line
+from overlapbench.cli.command_line import COMMANDS
 from overlapbench.judge.history import open_history
+from overlapbench.judge.session import read_stored
 from overlapbench.measurement.interface import MeasureError, load_library
 from overlapbench.output import ResultError
 
@@ -50,10 +50,10 @@ def test_help_tells_of_each_command_within_the_screen(
     monkeypatch.setenv("COLUMNS", str(columns))
     _, commands_told = help_of(capsys).split("commands:\n")
     assert max(map(len, commands_told.splitlines())) <= columns
-    expected = " ".join(f"{name} {commands.summary(name)}" for name in COMMANDS)
+    expected = " ".join(f"{name} {command_line.summary(name)}" for name in COMMANDS)
     assert commands_told.split() == expected.split()
     for name in COMMANDS:
-        assert re.fullmatch(r"[A-Z].*\.", commands.summary(name)), name
+        assert re.fullmatch(r"[A-Z].*\.", command_line.summary(name)), name
 
 
 def test_a_command_has_one_name() -> None:
@@ -75,16 +75,16 @@ def test_a_command_has_one_name() -> None:
 
 
 def test_the_table_has_all_modules() -> None:
-    folder = Path(commands.__file__).parent
+    folder = Path(command_line.__file__).parent
     modules = {path.stem for path in folder.glob("*.py") if "\n@command\n" in path.read_text()}
     assert {*COMMANDS} == modules
 
 
 @pytest.mark.parametrize("name", sorted({*COMMANDS} - {"run"}))  # whose help is the program's
 def test_each_command_has_a_manual(name: str, capsys: Capture) -> None:
-    parser = commands.load(name).make_parser(f"overlapbench {name}")
+    parser = command_line.load(name).make_parser(f"overlapbench {name}")
     assert parser.prog == f"overlapbench {name}"
-    assert (parser.description or "").split() == commands.summary(name).split()
+    assert (parser.description or "").split() == command_line.summary(name).split()
     assert "Exit status" in (parser.epilog or "")
     assert f"overlapbench {name} " in (parser.epilog or "")
 
@@ -159,7 +159,7 @@ def test_a_command_gets_its_arguments_and_names_itself(tmp_path: Path, capsys: C
 def test_an_interruption_is_one_line(
     name: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands.load(name), "make_parser", interrupt, raising=False)
+    monkeypatch.setattr(command_line.load(name), "make_parser", interrupt, raising=False)
     monkeypatch.setattr("subprocess.run", interrupt)  # what `run --help` begins with
     with pytest.raises(SystemExit) as stopped:
         cli.main([name, "--help"])
@@ -178,7 +178,7 @@ def test_advice_names_what_is_installed(tmp_path: Path, monkeypatch: pytest.Monk
     ):
         pass
     with pytest.raises(ResultError, match=r"json; overlapbench gate baseline records one$"):
-        read_baseline(tmp_path)
+        read_stored(tmp_path)
     with pytest.raises(MeasureError, match=r"is missing: `pip install CHECKOUT .*` installs it;"):
         load_library(tmp_path / "none.so")
 

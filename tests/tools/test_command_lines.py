@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from overlapbench.cli import command_line
-from overlapbench.cli.commands import COMMANDS, load
+from overlapbench.cli.command_line import COMMANDS, load
 from overlapbench.output import ResultError
 
 Capture = pytest.CaptureFixture[str]

@@ -26,8 +26,7 @@ import predictable
 import samples
 import stand_ins
 import traces
-from overlapbench.cli.command_line import fitted
-from overlapbench.cli.commands import COMMANDS, load
+from overlapbench.cli.command_line import COMMANDS, fitted, load
 from test_other_sms import curve, on
 
 ROOT = samples.TOOLS.parent

@@ -12,8 +12,15 @@ import textwrap
 from collections.abc import Sequence
 
 from overlapbench import installation
-from overlapbench.cli.command_line import ending_if_interrupted, has_colours, refuse
-from overlapbench.cli.commands import COMMANDS, PROGRAM, load, summary
+from overlapbench.cli.command_line import (
+    COMMANDS,
+    PROGRAM,
+    ending_if_interrupted,
+    has_colours,
+    load,
+    refuse,
+    summary,
+)
 from overlapbench.packages import PackageError, packages
 
 

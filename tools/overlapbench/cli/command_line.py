@@ -1,30 +1,48 @@
-"""What all command lines share: a parser from the manual, numbers, and one-line errors.
+"""The commands of `overlapbench`, and what they share: a parser, numbers, and one-line errors.
 
-The docstring of a command's module is its manual: a line, indented commands, prose, and list items
-after dashes.
+A command is a module with `main` and `make_parser(program)`, imported only when it runs: the chart
+libraries take most of a second to import. Its docstring is its manual: a line, indented commands,
+prose, and list items after dashes. `@command` prints the errors that `main` raises.
 """
 
 import argparse
 import contextlib
 import functools
+import importlib
 import os
+import pkgutil
 import re
 import shutil
 import signal
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
-
-from overlapbench.cli.commands import PROGRAM
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from overlapbench.view.console import Screen
 
+PROGRAM = "overlapbench"
+COMMANDS = (
+    *("run", "compare", "gate", "tune", "chart", "report", "history", "export"),
+    *("predict", "findings", "doctor", "trace", "timeline"),
+)
 USAGE = 2
 INTERRUPTED = 128 + signal.SIGINT
 _WIDEST = 100  # wider text is hard to read
 _TERMINATED = 128 + signal.SIGTERM
+
+
+def summary(name: str) -> str:
+    """Return the first line of a command's manual, without importing the module."""
+    source = pkgutil.get_data(__package__, f"{name}.py")
+    assert source is not None
+    return source.decode().splitlines()[0].strip('"')
+
+
+def load(name: str) -> Any:
+    """Import a command's module."""
+    return importlib.import_module(f"{__package__}.{name}")
 
 
 def command(run: Callable[[Sequence[str] | None, str], int | None]) -> Callable[..., int]:

@@ -26,6 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from overlapbench.cli.command_line import (
+    PROGRAM,
     command,
     exit_if_terminated,
     manual_parser,
@@ -34,7 +35,6 @@ from overlapbench.cli.command_line import (
     screen,
     split_at_dashes,
 )
-from overlapbench.cli.commands import PROGRAM
 from overlapbench.cli.doctoring import text_of_differences, text_of_outcomes
 from overlapbench.doctor.checks import Outcome, confirmed, doubtful, judge
 from overlapbench.doctor.nodes import Difference, compared, differences, require_comparable

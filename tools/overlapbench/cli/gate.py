@@ -34,10 +34,17 @@ from overlapbench.cli.command_line import (
     split_at_dashes,
 )
 from overlapbench.cli.judging import add_judging, add_outputs, complete, require_outputs, show
-from overlapbench.judge import baseline
 from overlapbench.judge.floors import read_floors
 from overlapbench.judge.runner import Runner, parse_command
-from overlapbench.judge.session import BASE, CANDIDATE, MIN_GUARDED, Session
+from overlapbench.judge.session import (
+    BASE,
+    CANDIDATE,
+    MIN_GUARDED,
+    Session,
+    read_stored,
+    store,
+    stored_files,
+)
 from overlapbench.judge.verdicts import OK
 from overlapbench.output import replace_files, require_folder
 
@@ -57,13 +64,11 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     complete(options)
     folder, stored = options.baseline, []
-    require_outputs(
-        options.output, [*options.floors, *(baseline.files_of(folder) if folder else ())]
-    )
+    require_outputs(options.output, [*options.floors, *(stored_files(folder) if folder else ())])
     if options.keep:
         require_folder(options.keep)
     if folder:
-        stored = baseline.read_baseline(folder)
+        stored = read_stored(folder)
     commands = {CANDIDATE: options.candidate} | ({} if folder else {BASE: options.base})
     runner = make_runner(options, commands)
     with ExitStack() as rest:
@@ -89,7 +94,7 @@ def _baseline(options: argparse.Namespace) -> int:
     for number in range(1, options.runs + 1):
         say(f"run {number} of {options.runs}")
         runner.run(BASE, number, "")
-    baseline.store(options.output, list(runner.files.values()))
+    store(options.output, list(runner.files.values()))
     say(f"wrote {len(runner.files)} runs to {options.output}")
     return OK
 

@@ -33,6 +33,7 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import (
     INTERRUPTED,
+    PROGRAM,
     command,
     exit_if_terminated,
     manual_parser,
@@ -40,7 +41,6 @@ from overlapbench.cli.command_line import (
     say,
     split_at_dashes,
 )
-from overlapbench.cli.commands import PROGRAM
 from overlapbench.judge.runner import Runner, parse_command
 from overlapbench.output import ResultError, deliver, require_file
 from overlapbench.reading.names import BenchmarkName

@@ -7,6 +7,8 @@ show it and the new ones alone are more than 1 % worse, too: a row that noise pi
 hundreds does not regress again. If the two measurements disagree, the row is inconclusive, whatever
 its interval, and fails if it still exceeds its limit. An invalid row is confirmed if it is invalid
 again. Missing or incomparable rows cannot be measured again; their verdict stays.
+
+Instead of being run, base may be stored: a folder of runs, run-1.json and so on.
 """
 
 import dataclasses
@@ -14,12 +16,14 @@ import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.judgements import MAX_FLOOR, Verdict
-from overlapbench.judge.side import Side
+from overlapbench.judge.side import Side, distinct
 from overlapbench.judge.verdicts import OK, UNDECIDED, Comparison, Row, compare_sides
-from overlapbench.reading.program_run import ProgramRun
+from overlapbench.output import ResultError, replace_files
+from overlapbench.reading.program_run import ProgramRun, read_program_runs
 
 BASE, CANDIDATE = "base", "candidate"
 # Makes run number N of a side, for the benchmarks that match the filter; "" means all.
@@ -28,6 +32,7 @@ _UNMEASURED = frozenset({Verdict.MISSING, Verdict.NEW, Verdict.INCOMPARABLE})
 _REPEATABLE = frozenset({Verdict.SLOWER, Verdict.INVALID, Verdict.INCONCLUSIVE})
 MARGIN = math.log1p(0.01)
 MIN_GUARDED = 0.9
+_STORED = "run-*.json"
 
 
 @dataclass(frozen=True)
@@ -115,3 +120,27 @@ def _confirm(found: Row, again: Row | None, together: Row) -> Row:
         reason = f"not confirmed when measured again; at first {found.reason}"
         return dataclasses.replace(together, reason=reason)
     return together
+
+
+# ---- a stored base
+
+
+def store(folder: Path, results: Sequence[bytes]) -> None:
+    """Replace the runs in a folder; ResultError if it is not writable."""
+    files = {f"run-{number}.json": content for number, content in enumerate(results, 1)}
+    before = {path.name for path in stored_files(folder)}
+    replace_files(folder, files, outdated=before - files.keys())
+
+
+def stored_files(folder: Path) -> list[Path]:
+    return [*folder.glob(_STORED)]
+
+
+def read_stored(folder: Path) -> list[ProgramRun]:
+    """Read the runs of a folder, without copies; ResultError if there is none."""
+    paths = sorted(stored_files(folder))
+    if not paths:
+        raise ResultError(
+            f"{folder}: no baseline: there is no {_STORED}; overlapbench gate baseline records one"
+        )
+    return distinct(read_program_runs(map(str, paths)))[0]

@@ -50,11 +50,6 @@ class Row:
     shown: tuple[tuple[str, float, float], ...] = ()  # metric, base, new; not judged
 
     @property
-    def guarded(self) -> bool:
-        """Tell whether a change was found, or one beyond the limit is ruled out."""
-        return self.verdict.decided
-
-    @property
     def worst(self) -> Judgement | None:
         """The judgement that decides."""
         return min(self.judgements, key=_severity, default=None)
@@ -131,7 +126,7 @@ class Comparison:
     @property
     def guarded(self) -> tuple[Row, ...]:
         """The benchmarks in which a change was found, or one beyond the limit is ruled out."""
-        return tuple(row for row in self.rows if row.guarded)
+        return tuple(row for row in self.rows if row.verdict.decided)
 
     @property
     def detectable(self) -> tuple[float, ...]:
