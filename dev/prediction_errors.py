@@ -36,7 +36,7 @@ from overlapbench.prediction import links
 from overlapbench.prediction.answers import predict
 from overlapbench.prediction.factors import Pair, pairs_of
 from overlapbench.prediction.model import Book, Question, predict_one, replayed
-from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
+from overlapbench.prediction.published import LLM_FOUNDRY, Scaled, fit_scale
 from overlapbench.prediction.schedules import Row, read_rows
 from overlapbench.traces.files import is_trace
 from overlapbench.view.console import Entry, Screen, table
@@ -436,6 +436,12 @@ def _delays(rows: Sequence[Row]) -> Iterator[Case | None]:
         if row.ranks > few and row.name in bases:
             book = Book([*bases.values(), _only_planned(row)])
             yield _predicted(book, bases[row.name], Question(gpus=row.ranks, nodes=1), row)
+
+
+def at_scale(model: Scaled, doublings: float, a_ms: float, b: float) -> float:
+    """Return the step's time after so many doublings of 128 GPUs."""
+    first = model.step_ms(128)
+    return first + doublings * (a_ms * model.layers * model.collectives + b * first)
 
 
 def _scaled() -> Iterator[Case]:

@@ -6,11 +6,11 @@ import pytest
 
 import prediction_errors
 from overlapbench.prediction.links import Asked, Point, links_of, time_of
-from overlapbench.prediction.published import LLM_FOUNDRY, at_scale, fit_scale
+from overlapbench.prediction.published import LLM_FOUNDRY, fit_scale
 from overlapbench.prediction.schedules import read_rows
 from overlapbench.reading.source import load
 from predictable import Machine, fsdp
-from prediction_errors import ASYNCHRONOUS, RESULTS, asynchronous_gain
+from prediction_errors import ASYNCHRONOUS, RESULTS, asynchronous_gain, at_scale
 
 GIB = 1 << 30
 COLLECTIVES = str(RESULTS / "h200x4/collectives.json.gz")

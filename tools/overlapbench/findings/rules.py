@@ -116,7 +116,9 @@ OPTIONS = {name: Option(**entry) for name, entry in _STORED["option"].items()}
 def find(results: Sequence[Result]) -> list[Finding]:
     """Return what the rows of results say, those that surely save most first."""
     rows = [row for result in results for row in result.rows if row.trusted]
-    machines = {one.label: _machine(one) for one in results}
+    machines = {
+        one.label: tuple(str(one.context.get(key, "")) for key in _MACHINE) for one in results
+    }
     cuda = [row for one in results if one.backend == "cuda" for row in one.rows if row.trusted]
     changes = [part for rule in CHANGES for part in _parts(rule, _changes(rule, cuda, machines))]
     # Also where the value that is faster is not one to advise, such as a row's default.
@@ -164,10 +166,6 @@ def _unusual(row: Row) -> int:
 
 
 # ---- which cases there are
-
-
-def _machine(result: Result) -> tuple[str, ...]:
-    return tuple(str(result.context.get(key, "")) for key in _MACHINE)
 
 
 def _changes(
@@ -337,9 +335,9 @@ def _told(case: Case, holds: int, of: int) -> Finding:
     reasons += _evidence(rule, row, better)
     reasons += [f"holds for {holds} of {of} comparisons"] if better and of > 1 else []
     reasons += [f"holds for {holds} of {of} rows"] if not better and of > 1 else []
-    return Finding(
-        rule.name, sentence, "; ".join(reasons), _capital(action), saving, row.name, row.file, ways
-    )
+    action = action[:1].upper() + action[1:]
+    why = "; ".join(reasons)
+    return Finding(rule.name, sentence, why, action, saving, row.name, row.file, ways)
 
 
 def _evidence(rule: Rule, row: Row, better: Row | None) -> Iterator[str]:
@@ -372,7 +370,3 @@ def _spelled(axis: str, value: str) -> str:
 def _alternatives(texts: Sequence[str]) -> str:
     """Return `a`, `a, or b`, or `a, b, or c`."""
     return ", or ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

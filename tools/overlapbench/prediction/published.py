@@ -47,9 +47,3 @@ def fit_scale(models: Sequence[Scaled]) -> tuple[float, float]:
             wanted.append(model.step_ms(gpus) / first - 1)
     a, b = np.linalg.lstsq(np.array(rows), np.array(wanted), rcond=None)[0]
     return max(float(a), 0.0), max(float(b), 0.0)
-
-
-def at_scale(model: Scaled, doublings: float, a_ms: float, b: float) -> float:
-    """Return the step's time after so many doublings of 128 GPUs."""
-    first = model.step_ms(128)
-    return first + doublings * (a_ms * model.layers * model.collectives + b * first)

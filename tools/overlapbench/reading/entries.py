@@ -208,7 +208,7 @@ class _Columns:
     def names(self) -> Iterator[BenchmarkName]:
         for fields in self.rows:
             try:
-                yield _parsed(fields.name())
+                yield _parsed(fields.printable("run_name"))
             except ValueError as error:
                 if isinstance(error, ResultError):
                     raise

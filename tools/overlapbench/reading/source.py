@@ -153,9 +153,6 @@ class Fields:
             known = ", ".join(str(choice.value) for choice in choices)
             raise self.error(key, f"{short(text)} is not one of {known}") from None
 
-    def name(self) -> str:
-        return self.printable("run_name")
-
     def printable(self, key: str) -> str:
         """Return text that will be printed, so it must not contain control characters."""
         text = self.text(key)

@@ -90,8 +90,10 @@ class Study:
 
     def remaining_s(self) -> float:
         """Estimate how long search and confirmation still take."""
-        left = self.race.limit - self.race.spent
-        return left * self._evaluation_s() + 2 * self.runs * self.run_s
+        left, each_s = self.race.limit - self.race.spent, 1.0
+        if self.race.spent:
+            each_s = self.spent_s / self.race.spent  # including its share of the run
+        return left * each_s + 2 * self.runs * self.run_s
 
     def _goes_on(self) -> bool:
         return time.monotonic() + 2 * self.runs * self.run_s < self.deadline
@@ -128,10 +130,6 @@ class Study:
             made[point].append(self.machine.run(self.wish, self.grid, point))
             self.run_s = time.monotonic() - started
         return gain_of(made[self.grid.default], made[choice])
-
-    def _evaluation_s(self) -> float:
-        """Return the time of an evaluation, including its share of the run."""
-        return self.spent_s / self.race.spent if self.race.spent else 1.0
 
 
 def spell_time(seconds: float) -> str:

@@ -63,7 +63,6 @@ def advice(found: Sequence[Prediction], screen: Screen) -> str:
 
 
 def _fastest(found: Sequence[Prediction]) -> list[str]:
-
     def place(one: Prediction) -> tuple[object, ...]:
         return *one.name.split("/")[:2], one.ranks, one.hosts, one.network
 
@@ -105,21 +104,13 @@ def specification(found: Sequence[Prediction]) -> Spec:
 
     panels = {"step time (ms)": "ms", "efficiency (%)": "efficiency"}
     drawn = vega.lay_out(panels, draw, most_columns=2, height=260)
-    title = next(iter(_fastest(found)), _largest(found))
-    return vega.whole(drawn, vega.chart_title(title, []))
-
-
-def _largest(found: Sequence[Prediction]) -> str:
-    one = max(found, key=lambda one: (one.ranks, -one.ms))
-    return f"On {one.ranks} GPUs, the step takes {_time(one)}"
+    largest = max(found, key=lambda one: (one.ranks, -one.ms))
+    topic = f"On {largest.ranks} GPUs, the step takes {_time(largest)}"
+    return vega.whole(drawn, vega.chart_title(next(iter(_fastest(found)), topic), []))
 
 
 def _time(one: Prediction) -> str:
-    return f"{digits(one.ms)} ms ({_ends(one)})"
-
-
-def _ends(one: Prediction) -> str:
-    return f"{digits(one.low)} to {digits(one.high)}"
+    return f"{digits(one.ms)} ms ({digits(one.low)} to {digits(one.high)})"
 
 
 def _transport(one: Prediction) -> str:

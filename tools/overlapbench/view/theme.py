@@ -15,15 +15,8 @@ Encoding = dict[str, Any]  # of a mark: the fields of its records, by channel
 WIDTH = 900  # of a whole picture, in CSS pixels
 SCALE = 2  # PNG pixels to a CSS pixel, for sharp text
 
-ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, BROWN = (
-    "#E69F00",
-    "#56B4E9",
-    "#009E73",
-    "#0072B2",
-    "#D55E00",
-    "#CC79A7",
-    "#96614B",
-)
+ORANGE, SKY, GREEN, BLUE = "#E69F00", "#56B4E9", "#009E73", "#0072B2"
+VERMILION, PURPLE, BROWN = "#D55E00", "#CC79A7", "#96614B"
 GREY = "#8A8A8A"
 COMPUTATION, COMMUNICATION = BLUE, GREEN  # wherever both are drawn
 INTERVAL: dict[str, Any] = {"strokeWidth": 3, "strokeOpacity": 0.45, "clip": True}

@@ -46,14 +46,14 @@ class Rows:
 
     def taken(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows that the chart takes."""
-        return [row for row in rows if fnmatchcase(kind_of(row), self.of) and self._has(row)]
-
-    def _has(self, row: Row) -> bool:
-        return (
-            all(row.counters.get(key, 0.0) > 0 for key in self.above_zero)
+        return [
+            row
+            for row in rows
+            if fnmatchcase(kind_of(row), self.of)
+            and all(row.counters.get(key, 0.0) > 0 for key in self.above_zero)
             and row.counters.keys() >= {*self.known}
             and self.when(row)
-        )
+        ]
 
 
 def kind_of(row: Row) -> str:
