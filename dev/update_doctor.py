@@ -4,7 +4,8 @@
     dev/update_doctor.py
 
 Reads docs/results, and writes tools/overlapbench/doctor/references.json: the figures that checks
-and tolerances use, each under its file. tests/tools/test_doctor.py fails while it is stale.
+and tolerances use, each under its file. tests/tools/test_doctor.py fails while it is stale. Draws
+the picture of docs/doctor.md, of one of these results.
 
 Exit status: 0 it is up to date now; 2 a result cannot be read.
 """
@@ -17,6 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from checkout import ROOT
+from overlapbench.cli.doctoring import specification
+from overlapbench.doctor.checks import judge
 from overlapbench.doctor.recordings import (
     SCHEMA,
     STORED,
@@ -27,8 +30,10 @@ from overlapbench.doctor.recordings import (
 from overlapbench.output import ResultError, replace_file
 from overlapbench.reading.result import parse_result
 from overlapbench.reading.source import load
+from overlapbench.view.page import to_svg
 
 RESULTS = ROOT / "docs/results"
+DRAWN = "h200/families-again.json"
 
 
 def derived(folder: Path) -> list[Recording]:
@@ -66,7 +71,11 @@ def written(recordings: Sequence[Recording]) -> str:
 def main() -> int:
     argparse.ArgumentParser(description=__doc__).parse_args()
     try:
-        replace_file(STORED, written(derived(RESULTS)).encode())
+        found = derived(RESULTS)
+        replace_file(STORED, written(found).encode())
+        (one,) = [each for each in found if each.file == DRAWN]
+        picture = to_svg(specification(judge(one, found), one))
+        replace_file(RESULTS / "h200/doctor.svg", picture.encode())
     except ResultError as error:
         print(error, file=sys.stderr)
         return 2

@@ -49,7 +49,7 @@ predict [-h] [--benchmark REGEX] [--gpus N,...] [--nodes N,...] [--network GB/s,
  [--json] [-o FILE] FILE [FILE ...]
 findings [-h] [--json] [--quiet] RESULT.json [RESULT.json ...]
 doctor [-h] [--compare NODE.json [NODE.json ...]] [--reference HEALTHY.json [HEALTHY.json ...]]
- [--command COMMAND] [--timeout-s S] [--json] [-o FILE.json]
+ [--command COMMAND] [--timeout-s S] [--json] [-o FILE]
 trace [-h] [--step N] [--window NAME] [--class PATTERN=CLASS] [--compare FILE]
  [--json] [-o FILE.json] FILE [FILE ...]
 timeline [-h] -o FILE [--title TITLE] [--one-scale] [--step N] [--window NAME]

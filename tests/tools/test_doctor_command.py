@@ -12,7 +12,7 @@ import pytest
 
 import doctor_machine
 import samples
-from overlapbench.cli.doctoring import text_of_differences, text_of_outcomes
+from overlapbench.cli.doctoring import specification, text_of_differences, text_of_outcomes
 from overlapbench.doctor.checks import Outcome
 from overlapbench.doctor.nodes import Difference
 from overlapbench.doctor.rules import Verdict
@@ -62,6 +62,27 @@ def test_a_fault_is_measured_again_and_ends_with_status_1(tmp_path: Path) -> Non
     assert "doctor: 1 of 12 rows measured again\n" in done.stderr
     assert "\nbad: link by copy engine: 50 % worse (" in done.stdout
     assert "nvidia-smi nvlink -s" in done.stdout
+
+
+def test_figures_are_drawn_as_shares_of_the_expected_rate(tmp_path: Path) -> None:
+    done = doctor(tmp_path, "-o", "node.json", "-o", "node.svg", faults=SLOW)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert (tmp_path / "node.svg").read_text(encoding="utf-8").startswith("<svg")
+    document = json.loads((tmp_path / "node.json").read_text(encoding="utf-8"))
+    known = [one for one in document["checks"] if "loss" in one]
+    outcomes = [Outcome(**one | {"verdict": Verdict[one["verdict"].upper()]}) for one in known]
+    drawn = specification(outcomes, machine({}, context={"driver_version": "1"}))
+    bars = {one["what"]: one for one in drawn["data"]["values"]}
+    assert len(bars) == len(known) > 5
+    assert bars[LINK]["pct_high"] < 90 < bars["device memory"]["pct_low"]
+    assert bars[LINK]["pct"] == pytest.approx(50, abs=2)
+    assert bars[LINK]["text"].endswith(", bad")
+
+
+def test_the_differences_of_nodes_have_no_picture(tmp_path: Path) -> None:
+    done = doctor(tmp_path, "--compare", "a.json", "b.json", "-o", "nodes.svg")
+    assert done.returncode == 2
+    assert done.stderr.endswith("-o nodes.svg: the name must end in .json\n")
 
 
 def test_connections_come_with_how_to_set_them(tmp_path: Path) -> None:

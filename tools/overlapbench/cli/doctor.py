@@ -1,7 +1,7 @@
 """Check whether this machine overlaps as it should, or find the node that differs among many.
 
     overlapbench doctor
-    overlapbench doctor -o node1.json -- --ranks 2
+    overlapbench doctor -o node1.json -o node1.svg -- --ranks 2
     overlapbench doctor --reference 'healthy*.json'
     overlapbench doctor --compare 'node*.json'
 
@@ -21,7 +21,7 @@ its end, or nothing could be judged.
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from overlapbench.cli.command_line import (
     screen,
     split_at_dashes,
 )
-from overlapbench.cli.doctoring import text_of_differences, text_of_outcomes
+from overlapbench.cli.doctoring import specification, text_of_differences, text_of_outcomes
 from overlapbench.doctor.checks import Outcome, confirmed, doubtful, judge
 from overlapbench.doctor.nodes import Difference, compared, differences, require_comparable
 from overlapbench.doctor.recordings import (
@@ -48,7 +48,9 @@ from overlapbench.doctor.recordings import (
 from overlapbench.doctor.rules import Verdict, all_rows
 from overlapbench.doctor.visit import SIDE, Visit
 from overlapbench.judge.runner import Runner, parse_command
-from overlapbench.output import ResultError, deliver, expand, require_file
+from overlapbench.output import ResultError, deliver, expand, require_ending, require_file
+from overlapbench.packages import packages
+from overlapbench.view.vega import PICTURES, Spec
 
 _GOOD, _ALARM, _NOTHING = 0, 1, 2
 _OWN = ("--axis", "--pair", "--benchmark_", "--rank_times_out")  # flags that the doctor sets
@@ -63,8 +65,11 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     for flag in flags:
         if flag.startswith(_OWN):
             raise ResultError(f"{flag}: the doctor sets it")
-    if options.output:
-        require_file(options.output, [*options.compare, *options.reference])
+    for file in options.output:
+        require_ending(file, (".json", *(() if options.compare else PICTURES)))
+        require_file(file, [*options.compare, *options.reference])
+    if any(file.suffix in PICTURES for file in options.output):
+        _renderer()  # before a minute of measuring
     healthy = map(read_recording, expand(options.reference))
     references = without_copies([*stored(), *healthy])
     if options.compare:
@@ -98,7 +103,8 @@ def _examine(
         "recording": asdict(machine),
     }
     text = text_of_outcomes(outcomes, machine, references, screen())
-    _deliver(options, document, text + "".join(f"{doubt}\n" for doubt in visit.doubts))
+    text += "".join(f"{doubt}\n" for doubt in visit.doubts)
+    _deliver(options, document, text, specification(outcomes, machine))
     return _status(verdict, outcomes, visit.doubts)
 
 
@@ -120,7 +126,7 @@ def _compare(options: argparse.Namespace, references: Sequence[Recording]) -> in
     }
     checks = compared(nodes, references)
     text = text_of_differences(found, nodes, screen())
-    _deliver(options, document, text + "no figure could be compared\n" * (not checks))
+    _deliver(options, document, text + "no figure could be compared\n" * (not checks), {})
     return _ALARM if found else _GOOD if checks else _NOTHING
 
 
@@ -128,10 +134,19 @@ def _told(one: Difference) -> dict[str, object]:
     return vars(one) | {"verdict": str(one.verdict)}
 
 
-def _deliver(options: argparse.Namespace, document: object, text: str) -> None:
+def _deliver(options: argparse.Namespace, document: object, text: str, picture: Spec) -> None:
     written = json.dumps(document, indent=1) + "\n"
-    files = {options.output: written.encode()} if options.output else {}
+    files = {
+        file: _renderer()(picture, file.suffix) if file.suffix in PICTURES else written.encode()
+        for file in options.output
+    }
     deliver(written if options.json else text, files)
+
+
+def _renderer() -> Callable[[Spec, str], bytes]:
+    with packages(ResultError):
+        from overlapbench.view.page import render
+    return render
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
@@ -146,5 +161,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     text = "seconds for everything (default 120)"
     add("--timeout-s", type=number_from(1), default=120, metavar="S", help=text)
     add("--json", action="store_true", help="print the result as JSON")
-    add("-o", "--output", type=Path, metavar="FILE.json", help="also write the result as JSON")
+    text = f"also write the result as .json, or draw it as one of {', '.join(PICTURES)}; repeatable"
+    add("-o", "--output", action="append", default=[], type=Path, metavar="FILE", help=text)
     return parser

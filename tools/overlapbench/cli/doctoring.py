@@ -1,17 +1,22 @@
-"""What the doctor found, as tables for people."""
+"""What the doctor found, as tables for people and as a picture."""
 
 from collections.abc import Sequence
 
-from overlapbench.doctor.checks import NO_MODEL, Outcome
+from overlapbench.doctor.checks import BAD, NO_MODEL, Outcome
 from overlapbench.doctor.nodes import Difference
 from overlapbench.doctor.recordings import Recording
 from overlapbench.doctor.rules import Verdict
+from overlapbench.findings.finding import LEAST
 from overlapbench.grouping import grouped
 from overlapbench.output import counted, listed
+from overlapbench.view import theme
 from overlapbench.view.console import Entry, Screen, folded, table
+from overlapbench.view.row_chart import draw_bars
+from overlapbench.view.vega import Record, Spec
 
 _NOISY = "too noisy, such as"
 _STYLES = {Verdict.SUSPICIOUS: "yellow", Verdict.BAD: "red"}
+_COLOURS = {Verdict.SUSPICIOUS: theme.ORANGE, Verdict.BAD: theme.VERMILION}
 
 
 def text_of_outcomes(
@@ -53,6 +58,31 @@ def text_of_outcomes(
     if not any(one.row for one in judged):
         text.append("no figure could be judged\n")
     return "".join(text)
+
+
+def specification(outcomes: Sequence[Outcome], machine: Recording) -> Spec:
+    """Draw each figure that was compared with recorded ones, as a share of the expected rate."""
+    records = [_record(one, *one.loss) for one in outcomes if one.loss]
+    notes = (
+        f"{_driver(machine)}. 100 % is as recorded, and the interval as far as healthy machines"
+        " differ. A figure with all of it left of the first line is bad, of the second suspicious."
+    )
+    levels = (100 * (1 - loss) for loss in (BAD, LEAST))
+    return draw_bars(records, "pct", "rate (% of the expected)", machine.machine, notes, *levels)
+
+
+def _record(one: Outcome, loss: float, least: float, most: float) -> Record:
+    rates = zip(("pct", "pct_low", "pct_high"), (loss, most, least), strict=True)
+    shown = {
+        "what": one.name,
+        "name": one.row,
+        "problem": one.reason,
+        "text": f"{one.measured}, {one.verdict}",
+        "colour": _COLOURS.get(one.verdict, theme.GREEN),
+        "reach": 100 * (1 - least),
+        "trusted": True,
+    }
+    return shown | {field: 100 * (1 - share) for field, share in rates}
 
 
 def text_of_differences(

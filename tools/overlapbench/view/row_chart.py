@@ -1,13 +1,14 @@
-"""The picture of one row, for notebooks: its times side by side, with their 95 % intervals."""
+"""Figures side by side as bars, with their intervals; so, for notebooks, the times of one row."""
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from overlapbench.output import Wrapper
 from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, stored_table
 from overlapbench.reading.result import Row
-from overlapbench.statistics.intervals import Interval, digits, measured
+from overlapbench.statistics.intervals import digits, measured
 from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import joined
 from overlapbench.view.charts.records import bounds, record_of
@@ -42,25 +43,38 @@ def to_svg(row: Row) -> str:
 
 def specification(row: Row) -> Spec:
     """Return the picture as Vega-Lite."""
-    records = _records(row)
+    notes = joined(*_ratios(row), row.problem or row.remark)
+    drawn = draw_bars(_records(row), "ms", "time (ms)", str(row.name), notes)
+    return drawn | {"config": theme.LIGHT}
+
+
+def draw_bars(
+    records: Sequence[Record], field: str, title: str, heading: str, notes: str, *levels: float
+) -> Spec:
+    """Draw a bar of each record's field, in its `colour`, beside `what` it is of.
+
+    Its `text` is beyond its `reach`. Levels are marked.
+    """
     names = [record["what"] for record in records]
     reach = max((float(record["reach"]) for record in records), default=1.0)
     scale = {"domain": [0, _TEXT_ROOM * reach], "nice": False}
-    x = vega.field("ms:Q", title="time (ms)", scale=scale, axis={"tickCount": 6})
+    x = vega.field(f"{field}:Q", title=title, scale=scale, axis={"tickCount": 6})
     y = vega.field("what:N", title=None, scale={"domain": names}, axis=theme.CELL_AXIS)
-    at: Spec = {"x": x, "y": y, "tooltip": vega.told("what:N", "ms:Q")}
+    at: Spec = {"x": x, "y": y, "tooltip": vega.told("what:N", f"{field}:Q")}
     text = at | {"x": x | {"field": "reach"}, "text": vega.field("text:N")}
+    marked = [{field: level} for level in levels]
     layers = [
         vega.mark("bar", at | {"color": vega.field("colour:N", scale=None)}, GOOD, height=_BAR),
         vega.mark("bar", at, BAD, height=_BAR, **theme.UNTRUSTED_BAR),
+        *([vega.mark("rule", {"x": x}, "", marked, strokeDash=[4, 4])] if marked else []),
         *vega.intervals(records, at, "x"),
         vega.mark("text", text, align="left", dx=6),
     ]
-    title: Spec = {"text": Wrapper(_LETTERS).wrap(str(row.name)), "fontSize": 13}
-    if notes := joined(*_ratios(row), row.problem or row.remark):
-        title["subtitle"] = textwrap.wrap(notes, _LETTERS)
+    above: Spec = {"text": Wrapper(_LETTERS).wrap(heading), "fontSize": 13}
+    if notes:
+        above["subtitle"] = textwrap.wrap(notes, _LETTERS)
     drawn = vega.panel(layers, records, width=_WIDTH, height=_STEP * max(1, len(records)))
-    return vega.whole(drawn | {"config": theme.LIGHT}, title)
+    return vega.whole(drawn, above)
 
 
 def _records(row: Row) -> list[Record]:
@@ -98,8 +112,8 @@ def _ratios(row: Row) -> list[str]:
     """Write the ratios that sum a row up, with their intervals."""
     names = {"slowdown": "slowdown", "speedup": "speedup", "pct_of_bound": "% of the bound"}
     known = [(key, name) for key, name in names.items() if key in row.counters]
-    return [f"{name} {_ratio(row.counters[key], row.intervals.get(key))}" for key, name in known]
-
-
-def _ratio(value: float, ends: Interval | None) -> str:
-    return measured(value, *ends) if ends else digits(value, 3)
+    return [
+        f"{name} {measured(value, *ends) if ends else digits(value, 3)}"
+        for key, name in known
+        for value, ends in [(row.counters[key], row.intervals.get(key))]
+    ]
