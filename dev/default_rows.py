@@ -120,15 +120,26 @@ class Outcome:
         return [f"{row.name}: {row.reason}" for row in self.rows if not row.state.comparable]
 
 
+def _ask(task: str, *flags: str) -> str:
+    command = [str(bench_path(binary_path())), "--no-build", *flags]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise ResultError(f"./bench cannot {task}: {answer.stderr.strip()}")
+    return answer.stdout
+
+
+def gpus_here() -> int:
+    """Return the number of GPUs, which is at least 1."""
+    count = int(_ask("count the GPUs", "--query=gpus"))
+    if count == 0:
+        raise ResultError("no GPU is visible: --gpus N -- --backend=host needs none")
+    return count
+
+
 def families_on(ranks: int, flags: Sequence[str]) -> list[str]:
     """Return the families that have rows on so many ranks, in their order."""
-    command = [str(bench_path(binary_path())), "--no-build", f"--ranks={ranks}", *flags]
-    listed = subprocess.run(
-        [*command, "--benchmark_list_tests"], capture_output=True, text=True, check=False
-    )
-    if listed.returncode != 0:
-        raise ResultError(f"./bench cannot list its rows: {listed.stderr.strip()}")
-    names = (line.split("/")[0] for line in listed.stdout.splitlines() if "/" in line)
+    listed = _ask("list its rows", f"--ranks={ranks}", *flags, "--benchmark_list_tests")
+    names = (line.split("/")[0] for line in listed.splitlines() if "/" in line)
     return list(dict.fromkeys(name for name in names if re.fullmatch(r"\w+", name)))
 
 
@@ -140,7 +151,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
     add("-o", "--output", type=Path, required=True, metavar="DIR")
-    add("--gpus", type=int, default=4, metavar="N", help="of this machine (default 4)")
+    add("--gpus", type=int, metavar="N", help="default: all that are visible")
     add("--ranks", type=_numbers, metavar="N,N", help="default: 1, 2, 4, … up to --gpus")
     add("--families", type=re.compile, default=re.compile(""), metavar="REGEX")
     add("--timeout-s", type=float, default=600, metavar="S", help="of a job (default 600)")
@@ -150,11 +161,12 @@ def make_parser(program: str) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None, program: str = "default_rows") -> int:
     given, flags = split_at_dashes(arguments)
     options = make_parser(program).parse_args(given)
-    counts = options.ranks or [2**i for i in range(options.gpus.bit_length())]
-    if not all(1 <= count <= options.gpus for count in counts):
-        return refuse(program, f"--ranks takes numbers from 1 to {options.gpus}")
-    options.output.mkdir(parents=True, exist_ok=True)
     try:
+        gpus = options.gpus or gpus_here()
+        counts = options.ranks or [2**i for i in range(gpus.bit_length())]
+        if not all(1 <= count <= gpus for count in counts):
+            return refuse(program, f"--ranks takes numbers from 1 to {gpus}")
+        options.output.mkdir(parents=True, exist_ok=True)
         jobs = [
             Job(family, ranks)
             for ranks in sorted(counts, reverse=True)
@@ -163,9 +175,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "default_rows") 
         ]
     except ResultError as error:
         return refuse(program, str(error))
-    pool = Pool(options.gpus)
+    pool = Pool(gpus)
     outcomes = []
-    with ThreadPoolExecutor(options.gpus) as threads:
+    with ThreadPoolExecutor(gpus) as threads:
         for outcome in threads.map(
             lambda job: job.run(pool, options.output, flags, options.timeout_s), jobs
         ):

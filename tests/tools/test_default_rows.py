@@ -8,11 +8,13 @@ import pytest
 import default_rows
 import samples
 
-# Lists two families; Moe needs two ranks. Writes the visible GPUs into the row's reason. With
-# --meet, the two jobs on two GPUs wait for each other.
+# Sees $GPUS GPUs, and lists two families; Moe needs two ranks. Writes the job's GPUs into the row's
+# reason. With --meet, the two jobs on two GPUs wait for each other.
 BENCH = """#!/usr/bin/env python3
 import json, os, pathlib, sys, time
 flags = dict(word.lstrip("-").partition("=")[::2] for word in sys.argv[1:])
+if flags.get("query") == "gpus":
+    sys.exit(print(os.environ["GPUS"]))
 if "benchmark_list_tests" in flags:
     if "refuse" in flags:
         sys.exit("no")
@@ -40,6 +42,7 @@ def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     bench.write_text(BENCH)
     bench.chmod(0o755)
     monkeypatch.setattr(default_rows, "bench_path", lambda _binary: bench)
+    monkeypatch.setenv("GPUS", "4")
     rows = [
         samples.row("Gelu/one", pct_of_bound=98.5, reason="x"),
         samples.row("Gelu/two", reason="bad"),
@@ -77,8 +80,13 @@ def test_what_is_wrong_is_told_and_fails(
     assert "ended after 0.2 s" in capsys.readouterr().out
 
 
-def test_bad_usage_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_usage_is_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert default_rows.main(["--gpus", "2", "--ranks", "4", *arguments]) == 2
     assert capsys.readouterr().err == "default_rows: --ranks takes numbers from 1 to 2\n"
     assert default_rows.main([*arguments, "--refuse"]) == 2
     assert capsys.readouterr().err == "default_rows: ./bench cannot list its rows: no\n"
+    monkeypatch.setenv("GPUS", "0")
+    assert default_rows.main(arguments) == 2
+    assert capsys.readouterr().err.startswith("default_rows: no GPU is visible: --gpus N")
