@@ -17,6 +17,12 @@
 
 namespace overlapbench {
 
+// As a terminal starts it. A shell lets its background jobs ignore some signals, and nohup another.
+inline const bool kHasSignals = [] {
+  for (const int signal : {SIGINT, SIGQUIT, SIGHUP}) std::signal(signal, SIG_DFL);
+  return true;
+}();
+
 class Child {
  public:
   // Standard output goes to `out`, or to a file of its own if that is empty.
