@@ -31,7 +31,12 @@ const std::map<std::string, std::vector<Axis>>& AxesOfCuda() {
         ChoiceAxis("call", "", {"loop", "graph"}, "loop,graph")}},
       {"PeerCopy",
        {BytesAxis("bytes", "", "1M,64M,1G"),
-        ChoiceAxis("engine", "", {"copy", "sm"}, "copy", "copy")}}};
+        ChoiceAxis("engine", "", {"copy", "sm"}, "copy", "copy")}},
+      {"StandIn",
+       {IntegerAxis("stand_in_sms", "", 1, 1024, "16"),
+        IntegerAxis("stand_in_us", "", 1, 1'000'000, "1000"),
+        IntegerAxis("stand_in_bytes", "", 0, 1L << 40, "0", "0"),
+        BytesAxis("stand_in_span", "", "256M")}}};
   return axes;
 }
 
