@@ -40,10 +40,7 @@ Console::Console(const CounterTable& counters, RowTableOptions options)
   thread_ = std::thread([this] {
     constexpr auto kRenew = std::chrono::seconds(1);
     std::unique_lock lock(mutex_);
-    while (shows_progress_) {
-      Renew();
-      ended_.wait_for(lock, kRenew);
-    }
+    while (!ended_.wait_for(lock, kRenew, [this] { return !shows_progress_; })) Renew();
   });
 }
 
