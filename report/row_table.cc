@@ -121,7 +121,7 @@ struct NameParts {
   std::vector<std::string> axes;                           // of any row
 };
 
-std::string Counted(std::size_t rows, std::size_t all, const char* what) {
+std::string Counted(std::size_t rows, std::size_t all, const std::string& what) {
   return fmt::format("{} of {} row{} {} {}", rows, all, all == 1 ? "" : "s",
                      rows == 1 ? "is" : "are", what);
 }
@@ -404,21 +404,17 @@ std::string RowTable::End(const std::vector<Row>& rows) const {
   const auto has = [](const char* counter) {
     return [counter](const Row& row) { return row.counters.contains(counter); };
   };
-  const auto count = [&](RowState state) {
-    return static_cast<std::size_t>(std::ranges::count(rows, state, &Row::state));
+  const auto say_count = [&](RowState state, const std::string& what) {
+    const auto found = static_cast<std::size_t>(std::ranges::count(rows, state, &Row::state));
+    if (found > 0) say(Counted(found, rows.size(), what));
   };
   if (std::ranges::any_of(rows, has("comp_slowdown"))) say(kPairLegend);
   if (has_unknown_) say("?: too uncertain to say anything.");
   for (std::size_t i = 0; i < notes_.size(); ++i)
     say(fmt::format("{}  {}", Letters(i), notes_[i].text), 3);
-  if (const auto serial = count(RowState::kSerialized); serial > 0) {
-    say(Counted(serial, rows.size(),
-                "serial: both sides could run, but one waited for the other. ") +
-        options_.serial_advice);
-  }
-  if (const auto noisy = count(RowState::kNoisy); noisy > 0) {
-    say(Counted(noisy, rows.size(), "noisy: measure on an idle machine, or raise --budget_ms."));
-  }
+  say_count(RowState::kSerialized, "serial: both sides could run, but one waited for the other. " +
+                                       options_.serial_advice);
+  say_count(RowState::kNoisy, "noisy: measure on an idle machine, or raise --budget_ms.");
   return text.empty() ? "" : "\n" + text;
 }
 
