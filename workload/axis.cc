@@ -31,12 +31,13 @@ std::string CanonicalInteger(std::string_view text, long least, long most) {
 std::string CanonicalGrid(std::string_view text) {
   constexpr long kMost = 32768;
   const auto cross = text.find('x');
-  const auto x = WholeNumber(text.substr(0, cross));
-  const auto y = cross == std::string_view::npos ? x : WholeNumber(text.substr(cross + 1));
-  if (!x || !y || *x < 1 || *y < 1 || *x > kMost || *y > kMost) {
+  const long x = WholeNumber(text.substr(0, cross)).value_or(0);
+  const long y =
+      cross == std::string_view::npos ? x : WholeNumber(text.substr(cross + 1)).value_or(0);
+  if (std::min(x, y) < 1 || std::max(x, y) > kMost) {
     throw UsageError("'" + std::string(text) + "' is not a grid: write XxY blocks, as in 16x16");
   }
-  return std::to_string(*x) + "x" + std::to_string(*y);
+  return std::to_string(x) + "x" + std::to_string(y);
 }
 
 std::string CanonicalChoice(std::string_view text, const std::vector<std::string>& choices) {
