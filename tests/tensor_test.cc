@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -397,6 +398,28 @@ TEST_P(TensorTest, ThreadsReadAtOnce) {
     for (int thread = 0; thread < 4; ++thread)
       threads.push_back(std::async(std::launch::async, wrong, thread));
     for (auto& thread : threads) EXPECT_EQ(thread.get(), 0);
+  }
+}
+
+// Whether it is right or wrong: comparing takes long.
+TEST_P(TensorTest, AResultIsComparedOnce) {
+  const SharedTensor from = Make({.rows = 5, .columns = 16});
+  const SharedTensor to = Make({.rows = 5, .columns = 16});
+  TensorStep step = CopyStep(from, to, kSeed);
+  std::atomic<int> asked = 0;
+  step.expected = [&](HeldRows& held, long row, long column) {
+    ++asked;
+    return held.Row(from, row)[column];
+  };
+  const auto copy = MakeTensorStep(machine(), std::move(step));
+  copy->Reset(stream());
+  for (const bool is_right : {true, false}) {
+    copy->Enqueue(stream());
+    if (!is_right) to->Fill(stream(), rank(), kSeed + 1);
+    EXPECT_EQ(copy->Verify(stream()).fault == "", is_right);
+    EXPECT_GT(asked.exchange(0), 0);
+    EXPECT_EQ(copy->Verify(stream()).fault == "", is_right);
+    EXPECT_EQ(asked, 0);
   }
 }
 

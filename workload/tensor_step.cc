@@ -54,7 +54,7 @@ class TensorStepWorkload : public Workload {
                     [&](long row, long column) { return step_.expected(held, row, column); },
                     step_.error(), machine_.timeout, {.threads = CheckingThreads(machine_.ranks)});
     const std::vector<SharedTensor> read = held.tensors();
-    if (verdict.fault.empty()) checked_.push_back({read, Now(stream, result, read), verdict});
+    checked_.push_back({read, Now(stream, result, read), verdict});
     return verdict;
   }
   [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
@@ -63,7 +63,7 @@ class TensorStepWorkload : public Workload {
   }
 
  private:
-  // A result that was found right.
+  // A result that was compared.
   struct Checked {
     std::vector<SharedTensor> read;   // the inputs that were read
     std::vector<std::uint64_t> bits;  // fingerprints of the result and of `read`
