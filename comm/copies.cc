@@ -77,7 +77,7 @@ class CopyWorkload : public Workload {
       Poison(stream, device_.data(), bytes_);
       stream.Copy(device_.data(), other_.data(), bytes_);
     }
-    const ExpectedSegments expected{count(), 0, 0, 1, kMost, kSeed};
+    const ExpectedSegments expected{.segment_count = count(), .most = kMost, .seed = kSeed};
     return FindFault(machine_, stream, device_.data(), count(), Element::kInt32, expected);
   }
 

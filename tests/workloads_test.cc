@@ -18,6 +18,7 @@
 #include "backends.h"
 #include "benchmarks/catalog.h"
 #include "comm/staged_array.h"
+#include "device/watches.h"
 #include "recording_device.h"
 #include "test_ranks.h"
 #include "watched_stream.h"
@@ -172,6 +173,7 @@ class WorkloadsTest : public RanksOnEachBackend {
   }
 
   const WorkloadSpec& Spec(const std::string& name) { return registry_.Find(name); }
+  std::unique_ptr<ActivityWatch> Watch() { return device_->watches().Activities(); }
   using Values = std::map<std::string, std::string>;
   // At the default value of every axis that `values` does not name.
   Settings SettingsOf(const std::string& name, const Values& values) {
@@ -359,16 +361,21 @@ TEST_P(WorkloadsTest, CompareTheFirstRowTheLastAndSomeBetween) {
 }
 
 TEST_P(WorkloadsTest, SayWhenTheyAreCopyEngines) {
-  struct {
-    const char* name;
-    Values values;
-    bool by_copy_engine;
-  } const cases[] = {{"HostToDevice", {}, true}, {"HostToDevice", {{"engine", "sm"}}, false},
-                     {"DeviceToHost", {}, true}, {"DeviceToHost", {{"engine", "sm"}}, false},
-                     {"DeviceCopy", {}, false},  {"DeviceCopy", {{"engine", "sm"}}, false},
-                     {"BatchCopy", {}, true}};
-  for (const auto& [name, values, by_copy_engine] : cases)
-    EXPECT_EQ(Spec(name).by_copy_engine(SettingsOf(name, values)), by_copy_engine) << name;
+  for (const std::string name : {"HostToDevice", "DeviceToHost", "DeviceCopy"}) {
+    for (const std::string engine : {"copy", "sm"}) {
+      const Values values = {{"engine", engine}};
+      const bool may_be = engine == "copy";
+      EXPECT_EQ(Spec(name).by_copy_engine(SettingsOf(name, values)),
+                may_be && name != "DeviceCopy");
+      if (GetParam() == Backend::kCuda) continue;
+      const auto workload = Make(name, values);
+      const auto watch = Watch();
+      Run(*workload);
+      EXPECT_EQ(std::ranges::count(watch->Stop().records, ActivityKind::kCopy, &Activity::kind),
+                may_be ? 1 : 0);
+    }
+  }
+  EXPECT_TRUE(Spec("BatchCopy").by_copy_engine(SettingsOf("BatchCopy", {})));
 }
 
 // Two inputs with the same values would hide one that is read in place of the other. Memory that is
