@@ -31,7 +31,7 @@ class TensorCollectiveWorkload : public Workload {
     for (const TensorCall& call : calls_) {
       call.send->Connect();
       call.receive->Connect();
-      scratch_bytes = std::max(scratch_bytes, communicator.scratch_bytes(Rows(call, 0, 1)));
+      scratch_bytes = std::max(scratch_bytes, communicator.scratch_bytes(Whole(call)));
     }
     if (scratch_bytes > 0) scratch_ = communicator.Allocate(scratch_bytes);
   }
@@ -63,7 +63,7 @@ class TensorCollectiveWorkload : public Workload {
 
   void Enqueue(Stream& stream) override {
     if (order_ == CallOrder::kTogether) return EnqueueTogether(stream);
-    for (const TensorCall& call : calls_) communicator_->Get().Enqueue(stream, Rows(call, 0, 1));
+    for (const TensorCall& call : calls_) communicator_->Get().Enqueue(stream, Whole(call));
   }
   void EnqueuePart(Stream& stream, const Part& part) override {
     const auto calls = static_cast<long>(calls_.size());
@@ -85,7 +85,7 @@ class TensorCollectiveWorkload : public Workload {
   [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
 
   std::string IneffectiveKnob() override {
-    const auto proof = communicator_->Get().Prove(Rows(calls_.front(), 0, 1));
+    const auto proof = communicator_->Get().Prove(Whole(calls_.front()));
     sms_ = proof.sms;
     return proof.fault;
   }
@@ -121,10 +121,11 @@ class TensorCollectiveWorkload : public Workload {
 
   void EnqueueTogether(Stream& stream) {
     std::vector<CollectiveCall> calls;
-    for (const TensorCall& call : calls_) calls.push_back(Rows(call, 0, 1));
+    for (const TensorCall& call : calls_) calls.push_back(Whole(call));
     communicator_->Get().AllReduceTogether(stream, calls);
   }
 
+  [[nodiscard]] CollectiveCall Whole(const TensorCall& call) const { return Rows(call, 0, 1); }
   // Slice `index` of `count` of a call.
   [[nodiscard]] CollectiveCall Rows(const TensorCall& call, long index, long count) const {
     const bool sends_segment = call.operation == Operation::kAllGather;
