@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "device/host/control_groups.h"
 #include "device/text.h"
@@ -40,18 +40,13 @@ double PageIns() {
 
 }  // namespace
 
-// The kernel refuses a set that is too small for its cores.
 std::set<int> AllowedCores() {
-  constexpr int kMost = 1 << 16;
+  constexpr int kMost = 1 << 14;  // Linux has at most 8192. It refuses a set that is too small.
+  std::array<cpu_set_t, kMost / CPU_SETSIZE> allowed{};
   std::set<int> cores;
-  for (int size = CPU_SETSIZE; size <= kMost; size *= 2) {
-    std::vector<cpu_set_t> allowed(size / CPU_SETSIZE);
-    const std::size_t bytes = CPU_ALLOC_SIZE(size);
-    if (sched_getaffinity(0, bytes, allowed.data()) != 0) continue;
-    for (int core = 0; core < size; ++core)
-      if (CPU_ISSET_S(core, bytes, allowed.data())) cores.insert(core);
-    return cores;
-  }
+  if (sched_getaffinity(0, sizeof(allowed), allowed.data()) != 0) return cores;
+  for (int core = 0; core < kMost; ++core)
+    if (CPU_ISSET_S(core, sizeof(allowed), allowed.data())) cores.insert(core);
   return cores;
 }
 
