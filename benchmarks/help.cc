@@ -165,6 +165,9 @@ std::string EnergyTime(const Options& options, const std::vector<Benchmark>& cho
 
 void Answer(Question question, const std::string& help_topic) {
   switch (question) {
+    case Question::kFlags:  // all flags were read and accepted
+    case Question::kNone:
+      return;
     case Question::kHelp:
       std::cout << Wrapped(HelpOn(help_topic));
       return;
@@ -175,10 +178,6 @@ void Answer(Question question, const std::string& help_topic) {
       return PrintCounters(question == Question::kCountersAsJson);
     case Question::kGpus:
       std::cout << VisibleGpus() << "\n";
-      return;
-    case Question::kFlags:  // all flags were read and accepted
-    case Question::kNone:
-      return;
   }
 }
 
