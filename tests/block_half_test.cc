@@ -21,7 +21,7 @@ constexpr HalfStep kAll[] = {HalfStep::kNorm,   HalfStep::kWiden, HalfStep::kAct
 
 class BlockHalfTest : public BlockStepsTest {
  protected:
-  BlockHalf Make(bool attends) { return MakeHalf(attends, 1); }
+  BlockHalf Make(bool attends) { return MakeHalf(attends, 2); }
   static SharedTensor ResultOf(const BlockHalf& half, HalfStep step) {
     switch (step) {
       case HalfStep::kNorm:

@@ -309,9 +309,12 @@ TEST(Attribution, KnowsWhichCopiesTakeNoSms) {
 TEST(Attribution, ExplainsNothingWithoutASlowdown) {
   Timings timings = Slowed(4, 4, 4);
   timings["overlap"] = Ran({{"comp", {0, 4}}, {"comm", {0, 3}}});
-  const Reported row = AttributionReport().Report(timings);
+  Reported row = AttributionReport().Report(timings);
   EXPECT_FALSE(row.counters.contains("by_sm"));
   EXPECT_NE(row.reason.find("the computation is bound by "), std::string::npos) << row.reason;
+  timings["overlap"] = Ran({{"comp", {0, 4.3}}, {"comm", {0, 3}}});
+  row = AttributionReport().Report(timings);
+  EXPECT_FALSE(row.counters.contains("by_sm")) << "its shares would be noise";
 }
 
 TEST(Attribution, ExplainsASlowdownOfTenPercent) {

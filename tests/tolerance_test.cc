@@ -33,7 +33,7 @@ class ToleranceTest : public RanksOnEachBackend {
   }
 
   // What is found in a right result whose elements were all multiplied by 1 + error.
-  std::string FaultAt(const Case& one, double error) {
+  Verdict VerdictAt(const Case& one, double error) {
     const WorkloadSpec& spec = registry_.Find(one.name);
     device_->TakeAllocated();
     const auto workload = spec.make(SettingsOf(spec.axes, one.values));
@@ -51,7 +51,7 @@ class ToleranceTest : public RanksOnEachBackend {
       }
       stream_->Copy(buffers[i].data(), after[i].data(), after[i].size());
     }
-    return workload->Verify(*stream_).fault;
+    return workload->Verify(*stream_);
   }
 
  private:
@@ -94,8 +94,10 @@ TEST_P(ToleranceTest, AnErrorAFewTimesTheToleranceIsRefused) {
                         {"Attention", attention, Element::kBfloat16, 0.08}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name + " in " + ToString(one.element));
-    EXPECT_EQ(FaultAt(one, 0), "");
-    EXPECT_NE(FaultAt(one, one.error), "");
+    EXPECT_EQ(VerdictAt(one, 0).fault, "");
+    const Verdict wrong = VerdictAt(one, one.error);
+    EXPECT_NE(wrong.fault, "");
+    EXPECT_GT(wrong.max_rel_err, wrong.tolerance);
   }
 }
 
