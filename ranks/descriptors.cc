@@ -1,6 +1,6 @@
 #include "ranks/descriptors.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device/wait.h"
@@ -26,7 +27,7 @@ namespace {
 std::string RandomName() {
   std::array<std::uint64_t, 2> bits{};
   if (getrandom(bits.data(), sizeof(bits), 0) != sizeof(bits)) ThrowErrno("getrandom");
-  return fmt::format("overlapbench-{:016x}{:016x}", bits[0], bits[1]);
+  return fmt::format("overlapbench-{:016x}", fmt::join(bits, ""));
 }
 
 // A datagram: the sender's rank, the descriptor and, when it arrives, the sender's user.
@@ -39,8 +40,7 @@ class Message {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] msghdr* header() { return &header_; }
   void SetDescriptor(int number) {
-    cmsghdr* const control = CMSG_FIRSTHDR(&header_);
-    if (control == nullptr) return;  // never: the header has room for one
+    auto* const control = reinterpret_cast<cmsghdr*>(space_.data());
     control->cmsg_level = SOL_SOCKET;
     control->cmsg_type = SCM_RIGHTS;
     control->cmsg_len = CMSG_LEN(sizeof(number));
@@ -59,7 +59,7 @@ class Message {
         is_own_user = sender.uid == getuid();
       }
       for (std::size_t at = 0; control->cmsg_type == SCM_RIGHTS && at < bytes; at += sizeof(int)) {
-        int number = -1;
+        int number{};
         std::memcpy(&number, CMSG_DATA(control) + at, sizeof(number));
         received.emplace_back(number);
       }
@@ -78,9 +78,10 @@ class Message {
 // An address in Linux's abstract namespace: no file, and gone with the socket.
 struct Address {
   explicit Address(const std::string& name) {
+    const std::string path = '\0' + name;
     address.sun_family = AF_UNIX;
-    name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
-    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    path.copy(address.sun_path, sizeof(address.sun_path));
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
   }
   sockaddr_un address{};
   socklen_t length = 0;
@@ -111,8 +112,8 @@ void DescriptorSocket::Send(const std::string& name, int rank, const Descriptor&
 
 bool DescriptorSocket::Receive(std::vector<Descriptor>& descriptors) const {
   constexpr int kPatience_ms = 10;
-  pollfd waiting{descriptor_.get(), POLLIN, 0};
-  if (poll(&waiting, 1, kPatience_ms) <= 0) return false;
+  pollfd waiting{.fd = descriptor_.get(), .events = POLLIN, .revents = {}};
+  poll(&waiting, 1, kPatience_ms);  // if nothing has arrived, recvmsg says so
   Message message;
   // MSG_TRUNC: the size that was sent.
   const ssize_t size = recvmsg(descriptor_.get(), message.header(), MSG_CMSG_CLOEXEC | MSG_TRUNC);
@@ -134,10 +135,10 @@ std::vector<Descriptor> ExchangeDescriptors(Ranks& ranks, const Descriptor& own)
   ranks.Together(what, [&] { socket = std::make_unique<DescriptorSocket>(); });
   const std::vector<std::string> names = ranks.Gather(socket->name(), what);
   std::vector<Descriptor> descriptors(ranks.size());
-  const auto missing = [&] {
+  const auto missing = [&]() -> std::optional<int> {
     for (int peer = 0; peer < ranks.size(); ++peer)
       if (peer != ranks.rank() && descriptors[peer].empty()) return peer;
-    return -1;
+    return std::nullopt;
   };
   const auto deadline = std::chrono::steady_clock::now() + ranks.timeout();
   int dropped = 0;
@@ -145,14 +146,14 @@ std::vector<Descriptor> ExchangeDescriptors(Ranks& ranks, const Descriptor& own)
   ranks.Together(what, [&] {
     for (int peer = 0; peer < ranks.size(); ++peer)
       if (peer != ranks.rank()) socket->Send(names[peer], ranks.rank(), own);
-    while (missing() >= 0) {
+    while (const auto peer = missing()) {
       if (socket->Receive(descriptors)) ++dropped;
       ranks.ThrowIfOthersFailed();
       if (std::chrono::steady_clock::now() > deadline) {
         throw Error(fmt::format(
             "rank {} did not share its memory within {}; {} messages of other processes were "
             "dropped",
-            missing(), InSeconds(ranks.timeout()), dropped));
+            *peer, InSeconds(ranks.timeout()), dropped));
       }
     }
   });

@@ -2,7 +2,6 @@
 
 #include <exception>
 #include <sstream>
-#include <thread>
 
 #include "device/error.h"
 
@@ -69,7 +68,7 @@ Phase Progress::phase() const {
 }
 
 void Progress::Enter(Phase phase, std::string_view detail) {
-  while (frozen_) std::this_thread::sleep_for(std::chrono::seconds(1));
+  frozen_.wait(true);
   const std::lock_guard lock(mutex_);
   phase_ = phase;
   detail_ = detail;

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 #include <sched.h>
-#include <unistd.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <array>
@@ -74,12 +74,17 @@ RankPlace ByLauncher() {
 }
 
 std::string NameRanks(const std::vector<int>& ranks) {
+  std::vector<std::pair<int, int>> runs;  // of ranks that follow each other
+  for (const int rank : ranks) {
+    if (!runs.empty() && rank == runs.back().second + 1)
+      runs.back().second = rank;
+    else
+      runs.emplace_back(rank, rank);
+  }
   std::string names;
-  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
-    for (last = first; last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1;) ++last;
-    if (last < first + 2) last = first;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", ranks[first]);
-    if (last > first) names += fmt::format("-{}", ranks[last]);
+  for (const auto& [first, last] : runs) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", first);
+    if (last > first) names += fmt::format("{}{}", last == first + 1 ? ", " : "-", last);
   }
   return (ranks.size() == 1 ? "rank " : "ranks ") + names;
 }
@@ -103,7 +108,7 @@ std::string CombineErrors(const std::vector<std::string>& errors) {
 void ThrowIfMpiFailed(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
+  int length{};
   MPI_Error_string(code, text.data(), &length);
   throw Error(fmt::format("{} failed: {}", call, text.data()));
 }
@@ -112,9 +117,9 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
     : timeout_(timeout), progress_(progress) {
   const Progress::Scope scope(progress_, Phase::kStart);
   // MPI_THREAD_MULTIPLE: streams of the host backend call MPI from their own threads.
-  int started = 0;
-  int ended = 0;
-  int provided = 0;
+  int started{};
+  int ended{};
+  int provided{};
   MPI_CHECK(MPI_Finalized(&ended));
   // MPI itself would end the process.
   if (ended != 0) throw Error("MPI was finalized in this process and cannot be initialized again");
@@ -152,7 +157,7 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
 }
 
 Ranks::Ranks(const RankPlace& posed, Progress& progress, int hosts)
-    : timeout_(std::chrono::milliseconds(0)),
+    : timeout_(std::chrono::milliseconds{}),
       progress_(progress),
       host_ids_(posed.size),
       rank_(posed.rank),
@@ -183,16 +188,16 @@ void RequireStartedBy(const RankPlace& place, const Ranks& ranks) {
 
 std::string Ranks::LibraryVersion() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
+  int length{};
   MPI_Get_library_version(text.data(), &length);
   const std::string whole = text.data();
   return whole.substr(0, whole.find(','));
 }
 
 std::string Ranks::HostName() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
+  utsname names{};
+  uname(&names);
+  return names.nodename;
 }
 
 std::string Ranks::HostId() {
@@ -267,13 +272,11 @@ void Ranks::Max(std::span<double> values, const std::string& what) {
 }
 
 std::vector<std::string> Ranks::Gather(const std::string& text, const std::string& what) {
-  // This rank's text comes last, behind those of all ranks.
-  const auto lent = std::make_shared<std::vector<char>>(kTextBytes * (size_ + 1));
-  char* const sent = lent->data() + kTextBytes * size_;
-  std::ranges::copy(Notices::Cut(text), sent);
+  const auto lent = std::make_shared<std::vector<char>>(kTextBytes * size_);
+  std::ranges::copy(Notices::Cut(text), lent->data() + kTextBytes * rank_);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CHECK(MPI_Iallgather(sent, kTextBytes, MPI_CHAR, lent->data(), kTextBytes, MPI_CHAR, control_,
-                           &request));
+  MPI_CHECK(MPI_Iallgather(MPI_IN_PLACE, kTextBytes, MPI_CHAR, lent->data(), kTextBytes, MPI_CHAR,
+                           control_, &request));
   Meet(request, what, lent);
   std::vector<std::string> texts;
   for (int rank = 0; rank < size_; ++rank) texts.emplace_back(lent->data() + rank * kTextBytes);
@@ -282,19 +285,17 @@ std::vector<std::string> Ranks::Gather(const std::string& text, const std::strin
 
 std::vector<double> Ranks::GatherNumbers(std::span<const double> numbers, const std::string& what) {
   const std::size_t count = numbers.size();
-  const auto lent = std::make_shared<std::vector<double>>(count * (size_ + 1));
-  double* const sent = lent->data() + count * size_;
-  std::ranges::copy(numbers, sent);
+  const auto lent = std::make_shared<std::vector<double>>(count * size_);
+  std::ranges::copy(numbers, lent->data() + count * rank_);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CHECK(MPI_Iallgather(sent, static_cast<int>(count), MPI_DOUBLE, lent->data(),
+  MPI_CHECK(MPI_Iallgather(MPI_IN_PLACE, static_cast<int>(count), MPI_DOUBLE, lent->data(),
                            static_cast<int>(count), MPI_DOUBLE, control_, &request));
   Meet(request, what, lent);
-  lent->resize(count * size_);
   return std::move(*lent);
 }
 
 std::vector<std::string> Ranks::GatherIfAny(const std::string& text, const std::string& what) {
-  double any = text.empty() ? 0 : 1;
+  auto any = static_cast<double>(!text.empty());
   Max({&any, 1}, what);
   return any > 0 ? Gather(text, what) : std::vector<std::string>();
 }
@@ -412,17 +413,18 @@ void Ranks::MeasureClockOffset(MPI_Comm machine) {
 // A core that several ranks may use counts for each of them as its part of it.
 void Ranks::ShareCores(MPI_Comm machine) {
   const std::set<int> allowed = AllowedCores();
-  const auto count = std::make_shared<int>(allowed.empty() ? 0 : *allowed.rbegin() + 1);
+  const auto count = std::make_shared<int>();
+  for (const int core : allowed) *count = core + 1;  // in their order
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, count.get(), 1, MPI_INT, MPI_MAX, machine, &request));
   Await(request, "starting: sharing the machine's cores", count);
   const auto users = std::make_shared<std::vector<int>>(*count);
-  for (const int core : allowed) (*users)[core] = 1;
+  for (const int core : allowed) users->at(core) = 1;
   MPI_CHECK(
       MPI_Iallreduce(MPI_IN_PLACE, users->data(), *count, MPI_INT, MPI_SUM, machine, &request));
   Await(request, "starting: sharing the machine's cores", users);
   cores_ = 0;
-  for (const int core : allowed) cores_ += 1.0 / (*users)[core];
+  for (const int core : allowed) cores_ += 1.0 / users->at(core);
   if (const auto quota = CoreQuota()) cores_ = std::min(cores_, *quota / local_size_);
 }
 
@@ -502,8 +504,8 @@ double NowMs() {
 }
 
 double ClockOffsetMs(const Ranks& ranks, MPI_Comm comm, const std::function<double()>& now_ms) {
-  int own = 0;
-  int size = 1;
+  int own{};
+  int size{};
   MPI_CHECK(MPI_Comm_rank(comm, &own));
   MPI_CHECK(MPI_Comm_size(comm, &size));
   if (own > 0) return Ask(ranks, comm, now_ms);

@@ -62,7 +62,7 @@ void AbortMpi(int status) {
   int started = 0;
   MPI_Initialized(&started);
   if (started == 0 || MpiHasEnded()) return;
-  int ranks = 0;
+  int ranks{};
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks > 1) MPI_Abort(MPI_COMM_WORLD, status);
 }
@@ -70,7 +70,7 @@ void AbortMpi(int status) {
 }  // namespace
 
 bool Accepts(int descriptor) {
-  pollfd output = {descriptor, POLLOUT, 0};
+  pollfd output{.fd = descriptor, .events = POLLOUT, .revents = {}};
   return poll(&output, 1, 0) > 0 && (output.revents & POLLOUT) != 0;
 }
 
