@@ -70,8 +70,11 @@ TEST_P(CacheFlushTest, EverySampleFollowsASweepOfTheWholeBuffer) {
     PreparedRun prepared(run, swept_machine(), streams, workloads_);
     stream->Copy(buffers[1].data(), &nothing, sizeof(float));
     stream->Synchronize(kPatience, "the test");
+    std::vector<std::uint64_t> marks;
+    prepared.MarkSteps([&](std::uint64_t mark) { marks.push_back(mark); });
     sampler.Take(prepared);
     EXPECT_EQ(*static_cast<const float*>(seen.data()), kNoted) << "gated: " << gated;
+    EXPECT_EQ(marks, (std::vector<std::uint64_t>{2, 0, 1, 0})) << "the flush, the step";
   }
 }
 

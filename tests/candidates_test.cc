@@ -77,7 +77,7 @@ TEST_F(CandidatesTest, AChoiceSlowerThanThePlainFormIsReplacedByIt) {
   Behaviour first;
   first.enqueue = Takes(4);
   Behaviour second;
-  second.enqueue = Takes([&] { return is_tired ? 40 : 1; });
+  second.enqueue = Takes([&] { return is_tired ? 6 : 1; });
   RaceOf({&first, &second}, &plain);
   std::string chosen;
   row_.report = [&](const Measurement& measurement, Counters&) {

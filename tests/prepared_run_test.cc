@@ -187,7 +187,8 @@ TEST_P(PreparedRunTest, TheFirstRunHasNeitherStartNorJoinNorHold) {
   EXPECT_EQ(log_, (Log{"1", "A records", "B waits for A", "2", "B records"}));
 }
 
-// D is the sampler's stream, which records the end of each of so few repetitions.
+// D is the sampler's stream, which records the end of each of so few repetitions. Of more it
+// records a sixteenth, or one in 256 steps.
 TEST_P(PreparedRunTest, RepetitionsJoinBeforeTheNextOneAndFollowersAreHeldByAKernel) {
   for (const char* lane : {"a", "b"})
     schedule().Add(AddLane(lane), Fake(fmt::format("on {}", lane)));
@@ -208,6 +209,13 @@ TEST_P(PreparedRunTest, RepetitionsJoinBeforeTheNextOneAndFollowersAreHeldByAKer
   expected.emplace_back("D times");
   if (GetParam() == Backend::kCuda) std::erase(expected, "A runs a kernel");  // not logged
   EXPECT_EQ(log_, expected);
+  for (const auto& [batch, records] : {std::pair{1, 16}, {64, 32}}) {
+    Sampler another(*machine_, {.gate = false, .cold = false, .batch = batch});
+    log_.clear();
+    static_cast<void>(another.Repeat(prepared, 64));
+    const std::string itself = log_.back().substr(0, 1);  // as D above
+    EXPECT_EQ(std::ranges::count(log_, itself + " records"), records) << batch;
+  }
 }
 
 TEST_P(PreparedRunTest, AStepEnqueuesItsPart) {

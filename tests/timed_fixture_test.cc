@@ -252,6 +252,17 @@ TEST_F(TimedFixtureTest, AnErrorIsCountedAndEndsItsSession) {
   EXPECT_EQ(suite_.session, nullptr);
 }
 
+TEST_F(TimedFixtureTest, AnErrorLeavesNoFigures) {
+  row_.report = [](const Measurement&, Counters& counters) -> Remark {
+    counters["legs"] = 3;
+    throw AgreedError("it fell");
+  };
+  RegisterAnew();
+  const Row row = Measure();
+  EXPECT_EQ(row.reason, "it fell");
+  EXPECT_TRUE(row.counters.empty());
+}
+
 TEST_F(TimedFixtureTest, ARepetitionHasItsOwnSamples) {
   options_.precision = 0;  // as many as are allowed
   const double samples = Measure().Counter("samples");
@@ -284,6 +295,7 @@ TEST_F(TimedFixtureTest, ARowsFiguresFollowFromItsSamples) {
   Behaviour pony;
   pony.sms = 16;
   horse_.max_rel_err = 0.125;
+  horse_.cost.product = {.m = 2, .n = 3, .k = 4};
   row_.runs = [&](const Settings&) {
     return std::vector{SoloRun(FakeWork("pony", WorkClass::kComm, pony), false),
                        SoloRun(FakeWork("horse", WorkClass::kComm, horse_), false)};
@@ -336,6 +348,9 @@ TEST_F(TimedFixtureTest, ARowsFiguresFollowFromItsSamples) {
                                      {"empty_sample_us", 1000 * suite_.session->empty_sample_ms()},
                                      {"max_rel_err", 0.125},
                                      {"comm_sms", 24},
+                                     {"m", 2},
+                                     {"n", 3},
+                                     {"k", 4},
                                      {"valid", 1}})
     EXPECT_DOUBLE_EQ(row.Counter(name), value) << name;
   EXPECT_EQ(noted, fmt::format(" 0, Race/Horse {}, ", horses_ms.size()));
@@ -408,11 +423,15 @@ TEST_F(TimedFixtureTest, AnImpossibleRateIsNoise) {
   device_.elapsed_ms = Scattered();
   device_.known.memory_GBps = 100;
   device_.known.cache_bytes = 1;
-  for (const auto& [moved_bytes, is_possible] : {std::pair{3e8, true}, {6e8, false}}) {
+  device_.known.link_GBps = 100;
+  for (const auto& [cost, is_possible] :
+       {std::pair{Cost{.moved_bytes = 3e8, .wire_bytes = 3e8, .bus_factor = 1}, true},
+        {Cost{.moved_bytes = 6e8}, false},
+        {Cost{.wire_bytes = 6e8, .bus_factor = 1}, false}}) {
     suite_.session.reset();
-    horse_.cost.moved_bytes = moved_bytes;
+    horse_.cost = cost;
     const Row row = Measure();
-    const bool is_said = row.reason.find("memory's peak of 100 GB/s") != std::string::npos;
+    const bool is_said = row.reason.find(" peak of 100 GB/s") != std::string::npos;
     const bool is_disturbed = row.reason.starts_with("disturbed: ");  // that comes first
     EXPECT_TRUE(is_said != is_possible || is_disturbed) << row.reason;
     EXPECT_FALSE(is_said && is_possible) << row.reason;
