@@ -17,7 +17,14 @@ std::string HasNotReturned(const std::string& name, std::chrono::steady_clock::t
                      Seconds(std::chrono::steady_clock::now() - since));
 }
 
+// A call and the wait that has that timeout do not start at the same moment.
+std::chrono::milliseconds LongEnough(std::chrono::milliseconds timeout) { return timeout * 9 / 10; }
+
 }  // namespace
+
+bool CallLog::Running::IsOver(std::chrono::milliseconds limit) const {
+  return std::chrono::steady_clock::now() - since > limit;
+}
 
 void CallLog::Begin() {
   const std::lock_guard lock(mutex_);
@@ -37,8 +44,7 @@ void CallLog::Leave() {
 
 const CallLog::Running* CallLog::FindOverdue(std::chrono::milliseconds limit) const {
   const auto call = running_.find(measuring_);
-  if (call == running_.end()) return nullptr;
-  return std::chrono::steady_clock::now() - call->second.since > limit ? &call->second : nullptr;
+  return call != running_.end() && call->second.IsOver(limit) ? &call->second : nullptr;
 }
 
 std::string CallLog::Overdue(std::chrono::milliseconds limit) const {
@@ -48,10 +54,10 @@ std::string CallLog::Overdue(std::chrono::milliseconds limit) const {
 }
 
 // The lock keeps the call, and so its thread, from ending before the signal has been sent.
-std::string CallLog::GiveUp(std::chrono::milliseconds limit, const std::string& prefix,
+std::string CallLog::GiveUp(std::chrono::milliseconds timeout, const std::string& prefix,
                             int signal) {
   const std::lock_guard lock(mutex_);
-  const Running* const call = FindOverdue(limit);
+  const Running* const call = FindOverdue(LongEnough(timeout));
   if (call == nullptr || !call->given_up.empty()) return "";
   std::string& text = running_.at(measuring_).given_up;
   text = fmt::format(
@@ -63,12 +69,9 @@ std::string CallLog::GiveUp(std::chrono::milliseconds limit, const std::string& 
 }
 
 std::string CallLog::Blame(std::chrono::milliseconds timeout) const {
-  // The call and the timeout that catches it do not start at the same moment.
-  const auto long_enough = timeout * 9 / 10;
   const std::lock_guard lock(mutex_);
   for (const auto& [thread, call] : running_) {
-    if (std::chrono::steady_clock::now() - call.since >= long_enough)
-      return "; " + HasNotReturned(call.name, call.since);
+    if (call.IsOver(LongEnough(timeout))) return "; " + HasNotReturned(call.name, call.since);
   }
   return "";
 }

@@ -31,11 +31,12 @@ class CallLog {
   // "'comp' has not returned for 54.0 s", if the measuring thread has been in a call for longer
   // than `limit`; else "". Overdue and GiveUp may be called from any thread.
   [[nodiscard]] std::string Overdue(std::chrono::milliseconds limit) const;
-  // Gives that call up, once, and sends its thread `signal`; 0 sends none. Returns `prefix` and
-  // what is wrong; "" if there is nothing to give up.
-  std::string GiveUp(std::chrono::milliseconds limit, const std::string& prefix, int signal);
+  // Gives that call up, once, if it has lasted nine tenths of `timeout`, and sends its thread
+  // `signal`; 0 sends none. Returns `prefix` and what is wrong; "" if there is nothing to give up.
+  std::string GiveUp(std::chrono::milliseconds timeout, const std::string& prefix, int signal);
 
-  // The callable that has not returned for `timeout`, as the end of a message; "" if there is none.
+  // The callable that has not returned for nine tenths of `timeout`, as the end of a message; "" if
+  // there is none.
   [[nodiscard]] std::string Blame(std::chrono::milliseconds timeout) const;
 
  private:
@@ -44,6 +45,7 @@ class CallLog {
     std::string name;
     TimePoint since;
     std::string given_up;  // why; "" if not given up
+    [[nodiscard]] bool IsOver(std::chrono::milliseconds limit) const;
   };
 
   // The measuring thread's call, if it takes longer than `limit`. `mutex_` must be locked.

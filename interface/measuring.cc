@@ -93,7 +93,7 @@ void Measuring::Prepare() {
   const FirstLook first_look = LookAround(*suite_);
   AddContext(*suite_,
              options_.self_test ? RunSelfTest(*suite_, KnownBenchmarks(own_rows_->catalog()))
-                                : SelfTest{true, "left out"},
+                                : SelfTest{.text = "left out"},
              first_look);
 }
 
@@ -186,11 +186,12 @@ std::string Measuring::Outlive(const FatalError& error) {
   return text;
 }
 
-// Runs in the watch's thread. The limit is earlier than the timeout, so that the other ranks are
-// notified before they time out, and far later than the gate opens for a call that waits for it.
+// Runs in the watch's thread. A call is given up earlier than the timeout, so that the other ranks
+// are notified before they time out, and far later than the gate opens for a call that waits for
+// it.
 void Measuring::LookAtCalls() {
   const auto timeout = ranks_->timeout();
-  const std::string given_up = calls_.GiveUp(timeout * 9 / 10, ranks_->Prefix(), interrupt_);
+  const std::string given_up = calls_.GiveUp(timeout, ranks_->Prefix(), interrupt_);
   if (!given_up.empty()) ranks_->TellOthers(given_up);
   const std::string stuck = calls_.Overdue(timeout + Watchdog::kMargin);
   if (stuck.empty()) return;

@@ -231,7 +231,6 @@ Registry RegistryOf(const UserRow& row, CallLog& log) {
     WorkloadSpec spec;
     spec.name = SpecName(row, work);
     spec.work_class = work.work_class;
-    spec.summary = "a callable of the calling program";
     spec.axes = LabelAxes(row);
     spec.footprint = [](const Settings&) { return Footprint{}; };
     spec.make = [work, &log](const Settings&) {

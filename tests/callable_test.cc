@@ -3,6 +3,7 @@
 #include "interface/callable.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
@@ -11,6 +12,7 @@
 #include <thread>
 
 #include "device/host/host_stream.h"
+#include "interface/measuring.h"
 
 namespace overlapbench {
 namespace {
@@ -127,6 +129,21 @@ TEST_F(CallableTest, NamesACallableThatDoesNotReturn) {
   EXPECT_EQ(log_.Blame(0ms), "") << "it has returned";
 }
 
+// It looks all the time, so that no load makes a difference.
+TEST_F(CallableTest, BlamesACallAtNineTenthsOfTheTimeout) {
+  using Clock = std::chrono::steady_clock;
+  const auto called = Clock::now();
+  answering_ = [&](void*, overlapbench_answer&) {
+    const auto begin = Clock::now();
+    auto last = begin;  // that did not blame it
+    for (auto look = begin; log_.Blame(50ms).empty(); look = Clock::now()) last = look;
+    EXPECT_LE(last - begin, 45ms);
+    EXPECT_GE(Clock::now() - called, 45ms);
+    return 0;
+  };
+  Make().Enqueue(stream_);
+}
+
 class GivenUp : public CallableTest {
  protected:
   void SetUp() override {
@@ -195,6 +212,31 @@ TEST_F(GivenUp, ACallOnALaneIsLeftAlone) {
   workload.Enqueue(stream);
   stream.Synchronize(1000ms, "the test");
   EXPECT_EQ(signals, 0);
+}
+
+// The last resort. A timeout that has passed long ago stands for a call that lasts far longer.
+TEST(StuckCall, EndsTheProcess) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer reports races among OpenMPI's own threads";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto stick = [] {
+    Measuring measuring({"--backend=host", "--no-self-test", "--budget_ms=1"});
+    const auto nothing = [](void*, void*, overlapbench_answer*) { return 0; };
+    const auto hangs = [](void* suite, void*, overlapbench_answer*) -> int32_t {
+      static_cast<Measuring*>(suite)->ranks().set_timeout(100ms - Watchdog::kMargin);
+      for (;;) pause();
+    };
+    UserRow row;
+    row.kind = OVERLAPBENCH_ALONE;
+    row.name = "mine";
+    row.works = {{.name = "own", .callbacks = {nothing, hangs, nothing}, .context = &measuring}};
+    measuring.Measure(row);
+  };
+  EXPECT_EXIT(stick(), testing::ExitedWithCode(1),
+              "overlapbench: 'own' has not returned for 0.. s and cannot be interrupted: the "
+              "process ends; call it once before it is measured, or set a longer timeout_s "
+              ".Compute/mine/");
 }
 
 }  // namespace

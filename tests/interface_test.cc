@@ -3,66 +3,29 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
-#include <atomic>
+#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
+#include <limits>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "answers.h"
 #include "interface/measuring.h"
 #include "interface/overlapbench.h"
 #include "json.h"
 #include "test_ranks.h"
-#include "thrown.h"
 
 namespace overlapbench {
 namespace {
-
-struct FakeMpi {
-  std::function<bool()> has_no_barriers = [] { return false; };
-  int maxima = 0;  // that it was asked for
-};
-FakeMpi& Mpi() {
-  static FakeMpi mpi;
-  return mpi;
-}
-
-}  // namespace
-
-// MPI's interface for profilers: these take the place of its own functions.
-extern "C" {
-int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
-  return Mpi().has_no_barriers() ? MPI_ERR_OTHER : PMPI_Ibarrier(comm, request);
-}
-int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
-                   MPI_Comm comm, MPI_Request* request) {
-  if (op == MPI_MAX) ++Mpi().maxima;
-  return PMPI_Iallreduce(sendbuf, recvbuf, count, datatype, op, comm, request);
-}
-}
-
-namespace {
-
-using Answering = std::function<int32_t(overlapbench_answer& answer)>;
-Answering Sleeping(std::chrono::microseconds time) {
-  return [time](overlapbench_answer&) {
-    std::this_thread::sleep_for(time);
-    return 0;
-  };
-}
-
-int32_t Call(void* context, void* /*stream*/, overlapbench_answer* answer) {
-  return (*static_cast<Answering*>(context))(*answer);
-}
-
-constexpr const char* kOneIsEnough = "several ranks tell no more";
 
 class InterfaceTest : public testing::Test {
  protected:
@@ -90,6 +53,18 @@ class InterfaceTest : public testing::Test {
   Json Row() {
     EXPECT_EQ(Measure(), OVERLAPBENCH_MEASURING_OK) << overlapbench_measuring_error();
     return JsonReader::Read(overlapbench_result(suite)).At("benchmarks").items.at(0);
+  }
+
+  // Of the last row's samples whose lines have `run` before their time.
+  static double Shortest_ms(const std::string& run) {
+    std::istringstream lines(overlapbench_samples(suite));
+    double shortest_ms = std::numeric_limits<double>::infinity();
+    for (std::string line; std::getline(lines, line);) {
+      const std::string after =
+          line.substr(std::min(line.find(run), line.size() - run.size()) + run.size());
+      if (std::isdigit(after[0]) != 0) shortest_ms = std::min(shortest_ms, std::stod(after));
+    }
+    return shortest_ms;
   }
 
   std::vector<overlapbench_work> works_;
@@ -321,6 +296,10 @@ TEST_F(InterfaceTest, AFailureIsTheRowsError) {
   EXPECT_EQ(row.At("error_message").text.substr(0, 4 + 6), "own: no wa");
   EXPECT_STREQ(overlapbench_samples(suite), "");
   works_[0].context = &sleeps_;
+  row_.nothing = Call;
+  row_.nothing_context = &fails;
+  EXPECT_EQ(Row().At("error_message").text.substr(0, 7 + 8), "nothing: no way");
+  row_.nothing = nullptr;
   EXPECT_FALSE(Row().Has("error_message")) << "the next row is measured";
 }
 
@@ -345,6 +324,7 @@ TEST_F(InterfaceTest, AWorkThatTakesNoLongerThanNothingIsInvalid) {
     EXPECT_GE(us, 20000);
     EXPECT_LT(us, 2e6);
   }
+  EXPECT_EQ(times_us[1], fmt::format("{:.1f}", 1000 * Shortest_ms(",mine,")));
   Answering longer = Sleeping(std::chrono::milliseconds(48));  // more than once and a half as long
   works_[0].context = &longer;
   EXPECT_NE(Row().At("state").text, "invalid");
@@ -523,114 +503,6 @@ TEST_F(EndedInterfaceTest, ByACallThatDoesNotReturn) {
   const std::string said = Ending();
   EXPECT_EQ(said.find("rank 1: 'own' has not returned for "), 0U) << said;
   std::signal(SIGURG, SIG_DFL);
-}
-
-// ---- Suites of their own
-
-class MeasuringTest : public testing::Test {
- protected:
-  Callable Work(const std::string& name, WorkClass work_class) {
-    return {.name = name,
-            .work_class = work_class,
-            .callbacks = {Call, nullptr, nullptr},
-            .context = &works_};
-  }
-  UserRow Alone() {
-    UserRow row;
-    row.kind = OVERLAPBENCH_ALONE;
-    row.name = "mine";
-    row.works = {Work("own", WorkClass::kCompute)};
-    row.axes = {{"cache", "warm"}};
-    return row;
-  }
-
-  const std::vector<std::string> flags_ = {"--backend=host", "--no-self-test", "--budget_ms=20",
-                                           "--warmup_ms=1"};
-  Answering works_ = Sleeping(std::chrono::microseconds(300));
-};
-
-TEST_F(MeasuringTest, TestsItselfAndWritesSchedulesIfAsked) {
-  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
-  Mpi().maxima = 0;
-  {
-    const Measuring measuring(flags_);
-  }
-  const int without = std::exchange(Mpi().maxima, 0);
-  Measuring measuring({"--backend=host", "--predictable", "--budget_ms=20", "--warmup_ms=1"});
-  EXPECT_GT(Mpi().maxima, without + 40) << "the samples of its self-test; without: " << without;
-  UserRow row = Alone();
-  row.kind = OVERLAPBENCH_SCHEDULE;
-  row.works.push_back(Work("load", WorkClass::kComm));
-  row.steps = {{"a", "first", 1, {}}, {"b", "second", 0, {0}}, {"a", "third", 1, {}}};
-  row.nothing = Work("nothing", WorkClass::kCompute);
-  const Json document = JsonReader::Read(measuring.Measure(row));
-  const Json& runs = document.At("benchmarks").items.at(0).At("schedules").At("runs");
-  std::string said;  // the lane and the work of each step, and how many it waits for
-  for (const Json& run : runs.items) {
-    said += run.At("name").text + ":";
-    for (const Json& step : run.At("steps").items) {
-      const auto lane = static_cast<std::size_t>(step.items.at(1).number);
-      said += fmt::format(" {}-{}-{}", run.At("lanes").items.at(lane).At("name").text,
-                          step.items.at(0).number, step.items.at(4).items.size());
-    }
-    said += "\n";
-  }
-  EXPECT_EQ(said,
-            "load, empty: a-0-0 a-0-0\n"
-            "load: a-1-0 a-1-0\n"
-            "own, empty: b-2-0\n"
-            "own: b-3-0\n"
-            "sequential: sequence-1-0 sequence-3-0 sequence-1-0\n"
-            "computation: b-3-0\n"
-            "load beside own: a-1-0 a-1-0 b-3-0\n"
-            "pattern: a-1-0 b-3-1 a-1-0\n")
-      << "only works alone are compared with their empty forms";
-}
-
-// As long as it hangs, its session and what that uses stay.
-TEST_F(MeasuringTest, IsDestroyedWhileAWorkHangs) {
-  if (TestRanks().size() > 1) GTEST_SKIP() << kOneIsEnough;
-  std::atomic<int> inside = 0;
-  std::atomic<bool> may_return = false;
-  works_ = [&](overlapbench_answer&) {
-    ++inside;
-    while (!may_return) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    --inside;
-    return 0;
-  };
-  {
-    Measuring measuring(flags_);
-    measuring.Configure({"--timeout_s=1"});
-    const Json document = JsonReader::Read(measuring.Measure(Alone()));
-    EXPECT_EQ(document.At("benchmarks").items.at(0).At("state").text, "error");
-    EXPECT_EQ(measuring.ended(), "") << "the next row could be measured";
-  }
-  EXPECT_EQ(inside, 1) << "it has not been waited for";
-  may_return = true;
-  while (inside > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-// Rank 1 fails behind a row, and the others would wait for it.
-TEST_F(MeasuringTest, AnErrorBetweenRowsEndsItOnAllRanks) {
-  const int failing = TestRanks().size() - 1;
-  const std::string ending =
-      "an earlier row ended the measuring: MPI_Ibarrier(control_, &request) failed: ";
-  {
-    Measuring measuring(flags_);
-    if (TestRanks().rank() == failing)
-      Mpi().has_no_barriers = [&] {
-        return measuring.ranks().progress().phase() == Phase::kBetween;
-      };
-    const std::string said = Thrown<Error>([&] { measuring.Measure(Alone()); });
-    Mpi().has_no_barriers = [] { return false; };
-    EXPECT_TRUE(TestRanks().rank() != failing || measuring.ended().ends_with(": " + said)) << said;
-    EXPECT_EQ(measuring.ended().find(ending), 0U) << measuring.ended();
-    EXPECT_EQ(Thrown<Error>([&] { measuring.Measure(Alone()); }), measuring.ended());
-  }
-  TestRanks().Barrier("the next suite");
-  const Json next = JsonReader::Read(Measuring(flags_).Measure(Alone()));
-  EXPECT_EQ(next.At("benchmarks").items.size(), 1U) << "nothing is left of that row";
-  TestRanks().Barrier("ending the test");
 }
 
 }  // namespace
