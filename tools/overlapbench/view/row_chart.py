@@ -1,4 +1,4 @@
-"""Figures side by side as bars, with their intervals; so, for notebooks, the times of one row."""
+"""The picture of one row, for notebooks: its times side by side, with their 95 % intervals."""
 
 import textwrap
 from collections.abc import Sequence
