@@ -66,14 +66,15 @@ def numerically(path: str) -> tuple[str, ...]:
     return *(part.zfill(most_digits) if part.isdecimal() else part for part in parts), path
 
 
-def require_ending(path: Path, endings: Collection[str]) -> None:
-    """Refuse a file name whose ending does not tell one of the known formats."""
-    if path.suffix not in endings:
+def require_file(
+    path: Path, inputs: Iterable[str | Path] = (), endings: Collection[str] = ()
+) -> None:
+    """Refuse an unwritable file, or one that is an input, before anything is measured.
+
+    Endings tell the known formats, if the name must.
+    """
+    if endings and path.suffix not in endings:
         raise ResultError(f"-o {path}: the name must end in {', '.join(endings)}")
-
-
-def require_file(path: Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Refuse an unwritable file, or one that is an input, before anything is measured."""
     require_no_input([path], inputs)
     with _unfinished(path, path.parent):
         _require_replaceable(path)

@@ -22,7 +22,6 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.output import print_text, replace_files, require_no_input
-from overlapbench.packages import packages
 from overlapbench.reading.result import Result, ResultError, State, read_results
 from overlapbench.view.chart import CHARTS, draw_charts
 from overlapbench.view.charts.records import kind_of
@@ -34,8 +33,8 @@ _PAGE = "index.html"
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    with packages(ResultError):  # after --help, which needs none
-        from overlapbench.view.page import pictures, render_page
+    from overlapbench.view.page import pictures, render_page  # after --help, which needs none
+
     possible = {f"{kind.name}.{suffix}" for kind in CHARTS for suffix in ("png", "svg")}
     require_no_input((options.output / name for name in {*possible, _PAGE}), options.results)
     results = read_results(options.results)

@@ -2,7 +2,8 @@
 
 A command is a module with `main` and `make_parser(program)`, imported only when it runs: the chart
 libraries take most of a second to import. Its docstring is its manual: a line, indented commands,
-prose, and list items after dashes. `@command` prints the errors that `main` raises.
+prose, and list items after dashes. `@command` prints the errors that `main` raises,
+and which package is missing.
 """
 
 import argparse
@@ -48,13 +49,15 @@ def load(name: str) -> Any:
 def command(run: Callable[[Sequence[str] | None, str], int | None]) -> Callable[..., int]:
     """Make a command's `main`: a refusal is one line of output; otherwise the exit status is 0."""
     from overlapbench.output import ResultError  # imports more than the help of all commands needs
+    from overlapbench.packages import packages
 
     own = f"{PROGRAM} {run.__module__.rpartition('.')[2]}"
 
     @functools.wraps(run)
     def main(arguments: Sequence[str] | None = None, program: str = own) -> int:
         try:
-            return run(arguments, program) or 0
+            with packages(ResultError):
+                return run(arguments, program) or 0
         except ResultError as error:
             return refuse(program, str(error))
         except OSError as error:

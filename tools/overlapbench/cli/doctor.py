@@ -21,7 +21,7 @@ its end, or nothing could be judged.
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -48,8 +48,7 @@ from overlapbench.doctor.recordings import (
 from overlapbench.doctor.rules import Verdict, all_rows
 from overlapbench.doctor.visit import SIDE, Visit
 from overlapbench.judge.runner import Runner, parse_command
-from overlapbench.output import ResultError, deliver, expand, require_ending, require_file
-from overlapbench.packages import packages
+from overlapbench.output import ResultError, deliver, expand, require_file
 from overlapbench.view.vega import PICTURES, Spec
 
 _GOOD, _ALARM, _NOTHING = 0, 1, 2
@@ -66,10 +65,12 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
         if flag.startswith(_OWN):
             raise ResultError(f"{flag}: the doctor sets it")
     for file in options.output:
-        require_ending(file, (".json", *(() if options.compare else PICTURES)))
-        require_file(file, [*options.compare, *options.reference])
+        endings = (".json", *(() if options.compare else PICTURES))
+        require_file(file, [*options.compare, *options.reference], endings)
     if any(file.suffix in PICTURES for file in options.output):
-        _renderer()  # before a minute of measuring
+        from overlapbench.view import page  # before a minute of measuring
+
+        options.render = page.render
     healthy = map(read_recording, expand(options.reference))
     references = without_copies([*stored(), *healthy])
     if options.compare:
@@ -137,16 +138,10 @@ def _told(one: Difference) -> dict[str, object]:
 def _deliver(options: argparse.Namespace, document: object, text: str, picture: Spec) -> None:
     written = json.dumps(document, indent=1) + "\n"
     files = {
-        file: _renderer()(picture, file.suffix) if file.suffix in PICTURES else written.encode()
+        file: options.render(picture, file.suffix) if file.suffix in PICTURES else written.encode()
         for file in options.output
     }
     deliver(written if options.json else text, files)
-
-
-def _renderer() -> Callable[[Spec, str], bytes]:
-    with packages(ResultError):
-        from overlapbench.view.page import render
-    return render
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

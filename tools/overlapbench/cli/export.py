@@ -27,7 +27,7 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.output import ResultError, print_text, replace_file, require_file
-from overlapbench.reading.export import FORMATS, figures_of
+from overlapbench.reading.export import BY_SUFFIX, FORMATS, figures_of
 from overlapbench.reading.result import read_results
 
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     results = read_results([options.result])
     if len(results) > 1:
         raise ResultError(f"{options.result}: {len(results)} files: export one at a time")
-    content = FORMATS[name].write(results[0], figures_of(results[0], options.metric))
+    content = FORMATS[name](results[0], figures_of(results[0], options.metric))
     if options.output:
         replace_file(options.output, content.encode() if isinstance(content, str) else content)
     elif isinstance(content, str):
@@ -50,11 +50,10 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
 
 
 def _format_of(output: Path | None) -> str:
-    endings = {form.ending: name for name, form in FORMATS.items()}
-    if output is None or output.suffix not in endings:
-        told = " or ".join(endings)
+    if output is None or output.suffix not in BY_SUFFIX:
+        told = " or ".join(BY_SUFFIX)
         raise ResultError(f"--format: missing: only -o FILE that ends in {told} tells the format")
-    return endings[output.suffix]
+    return BY_SUFFIX[output.suffix]
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

@@ -32,11 +32,9 @@ from overlapbench.output import (
     print_text,
     replace_file,
     replace_files,
-    require_ending,
     require_file,
     require_no_input,
 )
-from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, Counter
 from overlapbench.reading.program_run import CONTEXT_FIELDS
 from overlapbench.statistics.levels import LEAST_CHANGE
@@ -80,10 +78,9 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _trend(options: argparse.Namespace) -> None:
-    with packages(ResultError):  # the other actions need none
-        from overlapbench.view.page import render
-    require_ending(options.output, PICTURES)
-    require_file(options.output, [options.database])
+    from overlapbench.view.page import render  # the other actions need none
+
+    require_file(options.output, [options.database], PICTURES)
     specification = view.draw_trend(*_found(options), options.title)
     replace_file(options.output, render(specification, options.output.suffix))
     print_text(f"wrote {options.output}\n")

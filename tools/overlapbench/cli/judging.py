@@ -9,7 +9,7 @@ from overlapbench.cli.command_line import percentage, screen
 from overlapbench.judge.judgements import MAX_FLOOR
 from overlapbench.judge.session import MIN_GUARDED
 from overlapbench.judge.verdicts import ACROSS, Comparison
-from overlapbench.output import ResultError, deliver, require_ending, require_file
+from overlapbench.output import ResultError, deliver, require_file
 from overlapbench.reading.project import read_defaults
 from overlapbench.view.comparison import BY_SUFFIX, FORMATS, format_table
 
@@ -20,8 +20,7 @@ def require_outputs(files: Sequence[Path], inputs: Sequence[str | Path]) -> None
     The paths of inputs are unusable.
     """
     for file in files:
-        require_ending(file, BY_SUFFIX)
-        require_file(file, inputs)
+        require_file(file, inputs, BY_SUFFIX)
 
 
 def add_across(parser: argparse.ArgumentParser, text: str, fields: Sequence[str]) -> None:

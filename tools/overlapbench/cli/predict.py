@@ -41,7 +41,6 @@ from overlapbench.output import (
     ResultError,
     print_text,
     replace_file,
-    require_ending,
     require_file,
 )
 from overlapbench.prediction.answers import Traced, answers
@@ -55,8 +54,7 @@ _AXES = ("bucket_bytes", "prefetch", "comm_sms", "microbatches")
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     if options.output:
-        require_ending(options.output, PICTURES)
-        require_file(options.output, options.files)
+        require_file(options.output, options.files, PICTURES)
     found, refusals = answers(
         options.files,
         options.benchmark,

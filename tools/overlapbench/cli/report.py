@@ -30,8 +30,7 @@ from overlapbench.cli.judging import add_judging, complete
 from overlapbench.judge.floors import read_floors
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
-from overlapbench.output import ResultError, print_text, replace_file, require_ending, require_file
-from overlapbench.packages import packages
+from overlapbench.output import ResultError, print_text, replace_file, require_file
 from overlapbench.prediction.answers import beside_measured
 from overlapbench.reading.program_run import read_program_runs
 from overlapbench.traces.files import read_rows
@@ -44,18 +43,17 @@ from overlapbench.view.timeline import make_timelines
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    require_ending(options.output, [".html"])
     complete(options)
     read = (*options.results, *options.base, *options.traces, *options.floors)
-    require_file(options.output, read)
+    require_file(options.output, read, [".html"])
     page = _make(options)
     replace_file(options.output, page)
     print_text(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)\n")
 
 
 def _make(options: argparse.Namespace) -> bytes:
-    with packages(ResultError):  # after --help, which needs none
-        from overlapbench.view.report.render import render_report
+    from overlapbench.view.report.render import render_report  # after --help, which needs none
+
     if [*options.results, *options.base].count("-") > 1:
         raise ResultError("-: standard input can be read only once")
     runs, each = read_runs(options.results, bool(options.base))

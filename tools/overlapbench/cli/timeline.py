@@ -25,8 +25,7 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.cli.trace import add_choices
-from overlapbench.output import ResultError, print_text, replace_file, require_ending, require_file
-from overlapbench.packages import packages
+from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.traces.files import read_rows
 from overlapbench.traces.rules import Rules
 from overlapbench.view.timeline import make_timelines
@@ -37,10 +36,9 @@ from overlapbench.view.vega import PICTURES
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    with packages(ResultError):  # after --help, which needs none
-        from overlapbench.view.page import render
-    require_ending(options.output, PICTURES)
-    require_file(options.output, options.files)
+    from overlapbench.view.page import render  # after --help, which needs none
+
+    require_file(options.output, options.files, PICTURES)
     rows = read_rows(options.files, Rules(options.rules))
     timelines, left_out = make_timelines(rows, options.step, options.window)
     picture = draw_timelines(timelines, options.title, options.one_scale)

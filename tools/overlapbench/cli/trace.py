@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser, screen
-from overlapbench.output import deliver, require_ending, require_file
+from overlapbench.output import deliver, require_file
 from overlapbench.traces.files import files_of, read_traces
 from overlapbench.traces.rules import Rule, Rules, parse_rule
 from overlapbench.view import trace_comparison
@@ -35,8 +35,8 @@ from overlapbench.view.tracing import TraceBreakdown, Traces
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     if options.output:
-        require_ending(options.output, [".json"])
-        require_file(options.output, files_of([*options.files, *options.compare]))
+        read = files_of([*options.files, *options.compare])
+        require_file(options.output, read, [".json"])
     after = _breakdown(options.files, options)
     text, document = after.text(screen()), after.to_dict()
     if options.compare:

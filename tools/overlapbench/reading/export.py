@@ -162,13 +162,9 @@ def _harmless(value: object) -> object:
     return f"'{value}" if formula else value
 
 
-class Format(NamedTuple):
-    write: Callable[[Result, Sequence[Exported]], str | bytes]
-    ending: str  # of the files that have this format, and no other
-
-
-FORMATS: Mapping[str, Format] = {
-    "csv": Format(to_csv, ".csv"),
-    "parquet": Format(to_parquet, ".parquet"),
-    "openmetrics": Format(to_openmetrics, ".prom"),
+FORMATS: Mapping[str, Callable[[Result, Sequence[Exported]], str | bytes]] = {
+    "csv": to_csv,
+    "parquet": to_parquet,
+    "openmetrics": to_openmetrics,
 }
+BY_SUFFIX = {".csv": "csv", ".parquet": "parquet", ".prom": "openmetrics"}

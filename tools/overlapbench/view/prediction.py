@@ -5,7 +5,6 @@ from itertools import compress
 
 from overlapbench.grouping import grouped
 from overlapbench.output import counted
-from overlapbench.packages import packages
 from overlapbench.prediction.model import Prediction
 from overlapbench.reading.names import part_name
 from overlapbench.statistics.intervals import digits
@@ -76,9 +75,9 @@ def _fastest(found: Sequence[Prediction]) -> list[str]:
 
 
 def picture(found: Sequence[Prediction], suffix: str) -> bytes:
-    """Draw them; PackageError without the extra [charts]."""
-    with packages():
-        from overlapbench.view import page
+    """Draw them, with the extra [charts]."""
+    from overlapbench.view import page
+
     return page.render(specification(found), suffix)
 
 
