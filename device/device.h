@@ -231,6 +231,9 @@ class Device {
   virtual DeviceWatches& watches() = 0;
 };
 
+// What to do if the driver fails.
+inline constexpr const char* kDriverAdvice = "does nvidia-smi work? --backend=host needs no GPU";
+
 // The GPUs visible here; 0 without a driver or CUDA. Throws Error if the driver fails otherwise.
 int VisibleGpus();
 // Why the cuda backend cannot be used here; "" if it can.

@@ -23,8 +23,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr const char* kAdvice = " (does nvidia-smi work? --backend=host needs no GPU)";
-
 // Whether the descriptor becomes readable within the limit; -1 never does. Throws Interrupted.
 bool Await(int descriptor, Signals& signals, milliseconds limit) {
   const auto deadline = Clock::now() + limit;
@@ -72,13 +70,14 @@ std::string Ask(Signals& signals, milliseconds limit) {
   {
     const std::shared_ptr<void> at_end(nullptr, [&](void*) { status = End(child); });
     if (!Await(pipe.reading.get(), signals, limit))
-      return fmt::format("the driver did not answer within {}{}", InSeconds(limit), kAdvice);
+      return fmt::format("the driver did not answer within {} ({})", InSeconds(limit),
+                         kDriverAdvice);
     const ssize_t size = read(pipe.reading.get(), text.data(), text.size());
     text.resize(size > 0 ? size : 0);
   }
   if (!text.empty()) return text;
   const std::string how = WIFSIGNALED(status) ? ": " + NameSignal(WTERMSIG(status)) : "";
-  return fmt::format("the driver ended the process that asked it{}{}", how, kAdvice);
+  return fmt::format("the driver ended the process that asked it{} ({})", how, kDriverAdvice);
 }
 
 }  // namespace

@@ -50,9 +50,8 @@ bool MeansNone(cudaError_t code) {
 }
 
 std::string DriverFailure(cudaError_t code) {
-  return fmt::format(
-      "cudaGetDeviceCount failed: {}, {} (does nvidia-smi work? --backend=host needs no GPU)",
-      cudaGetErrorName(code), cudaGetErrorString(code));
+  return fmt::format("cudaGetDeviceCount failed: {}, {} ({})", cudaGetErrorName(code),
+                     cudaGetErrorString(code), kDriverAdvice);
 }
 
 // Pageable memory of whole pages, page-locked afterwards.
