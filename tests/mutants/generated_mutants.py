@@ -13,11 +13,11 @@ build/generated-mutants, so it never changes your files. The same seed draws the
 as the code stays.
 
 First every test runs without a mutant, and notes which mutants it reaches, in all its processes. A
-test that fails is left out. Then every mutant is turned on for the tests that reach it, the
-quickest first, until one fails or runs into its limit, 30 s and five times what it took before. A
-test that measures times must fail twice, and pass in between without the mutant. As root, each test
-runs in a process namespace of its own. Others cannot try the area launcher, because its mutants may
-kill any process. Verdicts:
+test that fails is left out; the copy's build/failed-TEST.log has its output. Then every mutant is
+turned on for the tests that reach it, the quickest first, until one fails or runs into its limit,
+30 s and five times what it took before. A test that measures times must fail twice, and pass in
+between without the mutant. As root, each test runs in a process namespace of its own. Others cannot
+try the area launcher, because its mutants may kill any process. Verdicts:
 
     caught        a test failed, or ran into its limit
     survived      all tests that reach it passed
@@ -254,9 +254,7 @@ class MutatedTree(CopiedTree):
         store.write_text(json.dumps(known))
         for test in tests:
             _, self.seconds[test], numbers = known[test]
-            if numbers is None:
-                print(f"left out, it fails without a mutant: {test}", flush=True)
-            else:
+            if numbers is not None:
                 reached[test] = set(numbers)
         return reached
 
@@ -268,6 +266,10 @@ class MutatedTree(CopiedTree):
         ended = self.run(test, MUTANTS_REACHED=str(record))
         took_s = time.monotonic() - began
         if ended.status != 0:
+            log = self.copy / "build" / f"failed-{test}.log"
+            log.write_text(ended.output)
+            case = failed_case(test, ended.output)
+            print(f"left out, it fails without a mutant: {case}, see {log}", flush=True)
             return took_s, None
         lines = record.read_text().split() if record.is_file() else []
         return took_s, sorted({int(line) for line in lines})

@@ -221,14 +221,20 @@ class RecordedTree(generated_mutants.MutatedTree):
     def run(self, test: str, **variables: str) -> Ended:
         self.ran.append(test)
         Path(variables["MUTANTS_REACHED"]).write_text(self.reaches[test])
-        return Ended(1 if test == "bad_test" else 0)
+        return Ended(1, "[  FAILED  ] A.Case") if test == "bad_test" else Ended(0)
 
 
-def test_only_programs_that_are_new_are_run_again_for_what_they_reach(tmp_path: Path) -> None:
+def test_only_programs_that_are_new_are_run_again_for_what_they_reach(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tree = RecordedTree(tmp_path, {"a_test_on_2": "3\n1\n3\n", "b_test": "", "bad_test": "1\n"})
     expected = {"a_test_on_2": {1, 3}, "b_test": set()}
     assert tree.reach(tree.reaches) == expected
     assert sorted(tree.ran) == ["a_test_on_2", "b_test", "bad_test"]
+    log = tmp_path / "build" / "failed-bad_test.log"
+    assert log.read_text() == "[  FAILED  ] A.Case"
+    told = "left out, it fails without a mutant: bad_test: A.Case, see"
+    assert capsys.readouterr().out == f"{told} {log}\n"
     tree.ran.clear()
     assert tree.reach(tree.reaches) == expected
     assert sorted(tree.ran) == ["bad_test"], "a test that failed may pass now"
