@@ -56,6 +56,7 @@ class DeviceWithPriorities : public ForwardingDevice {
 class SayingHooks : public ProgramHooks {
  public:
   bool Take(const std::string& argument) override {
+    if (fcntl(STDERR_FILENO, F_GETFD) < 0) std::cout << "standard error is closed\n";
     throws_ = throws_ || argument == "--throw";
     terminates_ = terminates_ || argument == "--terminate";
     differs_ = differs_ || argument == "--differ";
@@ -248,11 +249,11 @@ TEST(Program, SaysWhatCannotRunHere) {
   EXPECT_EQ(Ended({"--backend=host", "--benchmark_filter=^Nothing", "--list_axes"}).status, 0);
 }
 
+// One core, however many there are: each takes part in each kernel, and may be busy elsewhere.
 const std::vector<std::string> kDelay = {
-    "--backend=host",          "--benchmark_filter=^Compute/Delay",
-    "--axis=delay_us=1000",    "--axis=cache=warm",
-    "--budget_ms=20",          "--warmup_ms=1",
-    "--benchmark_format=json", "--no-self-test"};
+    "--backend=host",       "--host_cores=1",          "--benchmark_filter=^Compute/Delay",
+    "--axis=delay_us=1000", "--axis=cache=warm",       "--budget_ms=20",
+    "--warmup_ms=1",        "--benchmark_format=json", "--no-self-test"};
 
 TEST(Program, MeasuresItsRows) {
   const EndedProgram program = Ended(kDelay);
@@ -279,7 +280,8 @@ TEST(Program, MeasuresItsRows) {
 TEST(Program, AFailedSelfTestIsAStatusOfItsOwn) {
   auto delayed = kDelay;
   std::erase(delayed, "--no-self-test");
-  delayed.emplace_back("--inject_delay=Delay:20000");
+  std::erase(delayed, "--host_cores=1");
+  delayed.insert(delayed.end(), {"--inject_delay=Delay:20000", "--host_cores=2"});
   const EndedProgram program = Ended(delayed);
   EXPECT_EQ(program.status, 3) << program.err;
   const std::string told = JsonReader::Read(program.out).At("context").At("self_test").text;
@@ -485,6 +487,11 @@ TEST_F(LauncherProgramTest, MayHaveNoStandardOutput) {
   EXPECT_NE(program.err.find("me: cannot write to standard output: Bad file descriptor\n"),
             std::string::npos)
       << program.err;
+}
+
+TEST(Program, LetsNoFileTakeThePlaceOfStandardError) {
+  const EndedProgram program = Ended({"--version"}, {}, [] { close(STDERR_FILENO); });
+  EXPECT_TRUE(program.out.starts_with("overlapbench ")) << program.out;
 }
 
 TEST_F(LauncherProgramTest, RefusesBadUsageItself) {
