@@ -44,33 +44,6 @@ else()
   list(APPEND overlapbench_left_out comm/cuda/nccl_communicator.cc)
 endif()
 
-# overlapbench_combine_kernels(LIST TIER): replaces the .cu files in LIST by files that include seven of
-# them each. Their common headers take half of their compile time, since nvcc reads them five times per
-# file. Those in kernels/cuda/ stay as they are: the library of the kernels takes only them. Names in the
-# anonymous namespaces of such files must differ. Touching one recompiles its neighbours too, so only the
-# preset release turns OVERLAPBENCH_COMBINE on.
-function(overlapbench_combine_kernels list tier)
-  set(left ${${list}})
-  list(FILTER left INCLUDE REGEX "\\.cu$")
-  list(FILTER left EXCLUDE REGEX "/kernels/cuda/[^/]*$")
-  if(NOT overlapbench_with_cuda OR NOT OVERLAPBENCH_COMBINE OR NOT left)
-    return()
-  endif()
-  list(REMOVE_ITEM ${list} ${left})
-  set(number 0)
-  while(left)
-    list(SUBLIST left 0 7 part)
-    list(REMOVE_ITEM left ${part})
-    list(TRANSFORM part REPLACE "(.+)" "#include \"\\1\"")
-    list(JOIN part "\n" includes)
-    math(EXPR number "${number} + 1")
-    set(file ${CMAKE_BINARY_DIR}/combined/${tier}_${number}.cu)
-    file(CONFIGURE OUTPUT ${file} CONTENT "${includes}\n" @ONLY)
-    list(APPEND ${list} ${file})
-  endwhile()
-  set(${list} ${${list}} PARENT_SCOPE)
-endfunction()
-
 # The runtime is linked statically, and the driver not at all (device/cuda/cuda_check.h), so that the
 # program starts where neither is installed. cuBLASLt and NCCL are opened on GPUs only
 # (device/dynamic_library.h). They are named here for their folders, which become part of the
