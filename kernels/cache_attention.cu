@@ -7,6 +7,7 @@
 #include "kernels/attention.h"
 #include "kernels/cache_attention.h"
 #include "kernels/pack.h"
+#include "kernels/warp.h"
 #include "ranks/ranks.h"
 #include "workload/tensor_step.h"
 
@@ -18,27 +19,12 @@ constexpr long kDecodeDim = kAttentionDim;
 constexpr long kPieceFloats = kDecodeDim + 2;
 constexpr int kDecodeThreads = 32;
 constexpr long kMostDecodeBlocks = 1L << 20;
-constexpr float kNoScore = -1e30F;  // of a position that does not exist
+constexpr float kNoScore = -1e30F;  // less than any
 
 // A row of a head has kPacks packs, which so many threads share: a team. The rest of a warp takes
 // other positions.
 template <Element kElement>
 constexpr int kDecodePacks = kDecodeDim / Pack<kElement>::kLanes;
-
-// The value of the thread whose index differs in the bit `lanes`; the host backend has one thread.
-OVERLAPBENCH_BODY inline float Across(float value, [[maybe_unused]] int lanes) {
-#ifdef __CUDA_ARCH__
-  return __shfl_xor_sync(~0U, value, lanes);
-#else
-  return value;
-#endif
-}
-
-// The sum over `members` neighbouring threads.
-OVERLAPBENCH_BODY inline float SumOverTeam(float value, int members) {
-  for (int lanes = members / 2; lanes > 0; lanes /= 2) value += Across(value, lanes);
-  return value;
-}
 
 struct DecodePieces {
   const void* queries = nullptr;
@@ -101,7 +87,7 @@ struct AttendToCacheBody {
     Sums sums;
     // All threads of a warp take the same number of rounds, because they sum together.
     for (long first = share * split; first < end; first += kAtATime * team.count)
-      AddPositions(team, q, keys, {first + team.index, end}, sums);
+      AddPositions(team, q, keys, {first + team.index, team.count, end}, sums);
     for (int other = 1; other < team.count; other *= 2) AddTeam(other * team.members, sums);
     if (team.index > 0) return;
     float* const piece = problem.pieces + (row * problem.splits + split) * kPieceFloats;
@@ -125,35 +111,33 @@ struct AttendToCacheBody {
     for (float& value : sums.values) value = kept * value + added * Across(value, lanes);
   }
 
-  struct Positions {
-    long first;
-    long end;
+  // What this thread takes of a position.
+  struct KeyAndValue {
+    Pack<kElement> key[kOwnPacks];
+    Pack<kElement> value[kOwnPacks];
   };
   OVERLAPBENCH_BODY void AddPositions(const Team& team, const float (&q)[kOwnPacks * kLanes],
-                                      const Pack<kElement>* keys, const Positions& positions,
+                                      const Pack<kElement>* keys, const Places& positions,
                                       Sums& sums) const {
     const long inner = problem.heads * kPacks;
-    Pack<kElement> k[kAtATime][kOwnPacks];
-    Pack<kElement> v[kAtATime][kOwnPacks];
-    for (int i = 0; i < kAtATime; ++i) {
-      const long wanted = positions.first + static_cast<long>(i) * team.count;
-      const long position = wanted < positions.end ? wanted : positions.end - 1;
-      const Pack<kElement>* const key = keys + position * 2 * inner;
+    KeyAndValue held[kAtATime];
+    LoadTogether(positions, held, [&](long position) {
+      KeyAndValue loaded;
+      const Pack<kElement>* const key = keys + position * 2 * inner + team.member;
       for (int own = 0; own < kOwnPacks; ++own) {
-        k[i][own] = key[team.member + own * team.members];
-        v[i][own] = key[inner + team.member + own * team.members];
+        loaded.key[own] = key[own * team.members];
+        loaded.value[own] = key[inner + own * team.members];
       }
-    }
+      return loaded;
+    });
     float scores[kAtATime];
     float most = sums.most;
     for (int i = 0; i < kAtATime; ++i) {
       float score = 0;
       for (int own = 0; own < kOwnPacks; ++own)
         for (int lane = 0; lane < kLanes; ++lane)
-          score += q[own * kLanes + lane] * k[i][own].Get(lane);
-      score = SumOverTeam(score, team.members);
-      const bool exists = positions.first + static_cast<long>(i) * team.count < positions.end;
-      scores[i] = exists ? score : kNoScore;
+          score += q[own * kLanes + lane] * held[i].key[own].Get(lane);
+      scores[i] = SumOverThreads<kPacks>(score);
       most = fmaxf(most, scores[i]);
     }
     const float kept = expf(sums.most - most);
@@ -161,11 +145,11 @@ struct AttendToCacheBody {
     sums.weights *= kept;
     for (float& value : sums.values) value *= kept;
     for (int i = 0; i < kAtATime; ++i) {
-      const float weight = scores[i] == kNoScore ? 0 : expf(scores[i] - most);
+      const float weight = positions.Has(i) ? expf(scores[i] - most) : 0;
       sums.weights += weight;
       for (int own = 0; own < kOwnPacks; ++own)
         for (int lane = 0; lane < kLanes; ++lane)
-          sums.values[own * kLanes + lane] += weight * v[i][own].Get(lane);
+          sums.values[own * kLanes + lane] += weight * held[i].value[own].Get(lane);
     }
   }
 };
@@ -190,32 +174,35 @@ struct AddPiecesBody {
     }
   }
 
-  // One pass, with so many pieces in flight: a row has few threads, which wait for their loads.
+  struct Piece {
+    float most = kNoScore;
+    float weights = 0;
+    float value = 0;
+  };
+  // One pass, because a row has few threads, which wait for their loads.
   [[nodiscard]] OVERLAPBENCH_BODY float Sum(const float* of_row, long column) const {
     constexpr int kAtATime = 16;
     float most = kNoScore;
     float weights = 0;
     float values = 0;
-    for (long first = 0; first < count; first += kAtATime) {
-      float mosts[kAtATime];
-      float piece_weights[kAtATime];
-      float piece_values[kAtATime];
-      for (int i = 0; i < kAtATime; ++i) {
-        const bool exists = first + i < count;
-        const float* const piece = of_row + (exists ? first + i : first) * kPieceFloats;
-        mosts[i] = exists ? piece[0] : kNoScore;
-        piece_weights[i] = exists ? piece[1] : 0;
-        piece_values[i] = exists ? piece[2 + column] : 0;
-      }
+    for (Places places{0, 1, count}; places.Has(0); places.first = places[kAtATime]) {
+      Piece pieces[kAtATime];
+      LoadTogether(places, pieces, [&](long i) {
+        const float* const piece = of_row + i * kPieceFloats;
+        return Piece{piece[0], piece[1], piece[2 + column]};
+      });
       const float before = most;
-      for (const float one : mosts) most = fmaxf(most, one);
+      for (int i = 0; i < kAtATime; ++i) {
+        if (!places.Has(i)) pieces[i] = Piece{};
+        most = fmaxf(most, pieces[i].most);
+      }
       const float kept = expf(before - most);
       weights *= kept;
       values *= kept;
       for (int i = 0; i < kAtATime; ++i) {
-        const float factor = expf(mosts[i] - most);
-        weights += factor * piece_weights[i];
-        values += factor * piece_values[i];
+        const float factor = expf(pieces[i].most - most);
+        weights += factor * pieces[i].weights;
+        values += factor * pieces[i].value;
       }
     }
     return values / weights;

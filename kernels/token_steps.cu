@@ -4,6 +4,7 @@
 #include "device/launch.h"
 #include "kernels/pack.h"
 #include "kernels/token_steps.h"
+#include "kernels/warp.h"
 
 namespace overlapbench {
 namespace {
@@ -22,30 +23,17 @@ int RowBlocks(long rows) {
   return static_cast<int>(std::min(rows, kMost));
 }
 
-// The sum over the threads of a body of one warp, which has one thread on the host backend.
-OVERLAPBENCH_BODY inline float SumOverWarp(float value) {
-#ifdef __CUDA_ARCH__
-  for (int lanes = 16; lanes > 0; lanes /= 2) value += __shfl_xor_sync(~0U, value, lanes);
-#endif
-  return value;
-}
-
-// Few rows leave a warp alone with the latency of its loads, so many are in flight at once.
+// Calls use(i, pack i) for this thread's packs of a row.
 template <Element kElement, typename Use>
 OVERLAPBENCH_BODY inline void ForPacksOfRow(const Block& block, const Pack<kElement>* row,
                                             long packs, Use use) {
   constexpr int kAtATime = 16;
-  for (long first = block.thread; first < packs;
-       first += static_cast<long>(kAtATime) * block.threads) {
+  for (Places places{block.thread, block.threads, packs}; places.Has(0);
+       places.first = places[kAtATime]) {
     Pack<kElement> held[kAtATime];
-    for (int i = 0; i < kAtATime; ++i) {
-      const long at = first + static_cast<long>(i) * block.threads;
-      held[i] = row[at < packs ? at : first];
-    }
-    for (int i = 0; i < kAtATime; ++i) {
-      const long at = first + static_cast<long>(i) * block.threads;
-      if (at < packs) use(at, held[i]);
-    }
+    LoadTogether(places, held, [&](long at) { return row[at]; });
+    for (int i = 0; i < kAtATime; ++i)
+      if (places.Has(i)) use(places[i], held[i]);
   }
 }
 
@@ -78,8 +66,8 @@ struct LayerNormBody {
       }
     });
     const auto columns = static_cast<float>(packs * kLanes);
-    const float mean = SumOverWarp(sum) / columns;
-    const float variance = SumOverWarp(squares) / columns - mean * mean;
+    const float mean = SumOverThreads(sum) / columns;
+    const float variance = SumOverThreads(squares) / columns - mean * mean;
     const float factor = gain / sqrtf(variance + kNormEpsilon);
     ForPacksOfRow(block, from, packs, [&](long at, const Pack<kElement>& pack) {
       Pack<kElement> result{};
@@ -122,11 +110,11 @@ struct LayerNormGradientBody {
       }
     }
     const auto columns = static_cast<float>(problem.columns);
-    const float mean = SumOverWarp(sum) / columns;
-    const float variance = SumOverWarp(squares) / columns - mean * mean;
-    const float mean_gradient = SumOverWarp(gradients) / columns;
+    const float mean = SumOverThreads(sum) / columns;
+    const float variance = SumOverThreads(squares) / columns - mean * mean;
+    const float mean_gradient = SumOverThreads(gradients) / columns;
     const float inverse = 1 / sqrtf(variance + kNormEpsilon);
-    const float along = (SumOverWarp(products) / columns - mean * mean_gradient) * inverse;
+    const float along = (SumOverThreads(products) / columns - mean * mean_gradient) * inverse;
     const Pack<kElement>* const added = PacksOf<kElement>(problem.added) + first;
     Pack<kElement>* const to = PacksOf<kElement>(problem.result) + first;
     for (long i = block.thread; i < packs; i += block.threads) {
@@ -161,7 +149,7 @@ struct RowProductsBody {
         const Pack<kElement> b = PacksOf<kElement>(right)[row * packs + i];
         for (int lane = 0; lane < Pack<kElement>::kLanes; ++lane) sum += a.Get(lane) * b.Get(lane);
       }
-      sum = SumOverWarp(sum);
+      sum = SumOverThreads(sum);
       if (block.thread == 0) sums[row] = sum;
     }
   }
