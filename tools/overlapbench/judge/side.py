@@ -43,9 +43,6 @@ class Side:
     def index(self) -> Mapping[str, int]:
         return {name: i for i, name in enumerate(self.benchmarks)}
 
-    def problem(self, name: str) -> str:
-        return self.benchmarks[name].problem
-
     def good(self, name: str) -> int:
         """Return the number of runs that measured a benchmark well."""
         return self.benchmarks[name].runs - self.benchmarks[name].bad

@@ -12,11 +12,6 @@ from overlapbench.view.vega import Record, Spec
 Finding = Callable[[Sequence[Row]], str]
 
 
-def nothing(_: Sequence[Row]) -> str:
-    """Find nothing."""
-    return ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ChartKind:
     """One entry of the table of charts."""
@@ -24,7 +19,7 @@ class ChartKind:
     name: str = ""
     title: str = ""  # if its rows carry no finding
     reading: str = ""
-    finding: Finding = nothing
+    finding: Finding = lambda _: ""
 
     def select(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows that the chart shows; if there are none, it is not drawn."""
