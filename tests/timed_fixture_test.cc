@@ -66,6 +66,8 @@ TEST_F(TimedFixtureTest, ThrottledGroupsAreTakenAgain) {
   EXPECT_LT(row.state, RowState::kInvalid);
   EXPECT_EQ(row.Counter("samples"), 10);
   EXPECT_EQ(row.Counter("p95_ms"), 1);
+  if (OnLastRank()) device_.hot_groups = 2;
+  EXPECT_NE(Measure().reason.find("2 of 12 groups"), std::string::npos) << "another repetition";
 }
 
 // Without a budget, up to ten groups are taken for five. Four are too few. All count then, as does
@@ -77,6 +79,8 @@ TEST_F(TimedFixtureTest, ARowWithTooFewUnthrottledGroupsIsInvalid) {
   EXPECT_EQ(row.state, RowState::kInvalid);
   EXPECT_EQ(row.reason, "clocks were throttled: hot");
   EXPECT_EQ(row.Counter("samples"), 10);
+  device_.hot_groups = OnLastRank() ? 2 : 0;
+  EXPECT_LT(Measure().state, RowState::kInvalid) << "it is another repetition";
 }
 
 // It may be noisy: it takes microseconds.
@@ -148,7 +152,8 @@ TEST_F(TimedFixtureTest, ARowHasItsEnergyIfThatIsAskedFor) {
     return Remark();
   };
   RegisterAnew();
-  device_.energy = std::make_shared<ReadingCounter>();
+  const auto counter = std::make_shared<ReadingCounter>();
+  device_.energy = counter;
   EXPECT_FALSE(Measure().counters.contains("energy_J"));
   options_.energy = EnergyOf::kAllRuns;
   suite_.energy = {.missing = "there is none", .period_ms = 1};
@@ -160,6 +165,10 @@ TEST_F(TimedFixtureTest, ARowHasItsEnergyIfThatIsAskedFor) {
   const double tokens = 5e6 * row.time_ms.value / 1000;
   EXPECT_NEAR(row.Counter("energy_per_token_J") * tokens, row.Counter("energy_J"),
               1e-9 * row.Counter("energy_J"));
+  counter->most = 0;
+  EXPECT_FALSE(Measure().counters.contains("energy_J")) << "it is another repetition";
+  suite_.energy->missing = "there is none";
+  EXPECT_EQ(Measure().reason.find("energy not available"), std::string::npos);
 }
 
 TEST_F(TimedFixtureTest, ARowWhoseEnergyCounterFailsIsMeasuredAndSaysSo) {
@@ -265,9 +274,13 @@ TEST_F(TimedFixtureTest, AnErrorLeavesNoFigures) {
 
 TEST_F(TimedFixtureTest, ARepetitionHasItsOwnSamples) {
   options_.precision = 0;  // as many as are allowed
+  device_.elapsed_ms = [] { return 1; };
   const double samples = Measure().Counter("samples");
   EXPECT_GE(samples, 3);
-  EXPECT_EQ(Measure().Counter("samples"), samples);
+  device_.elapsed_ms = [] { return 2; };
+  const Row row = Measure();
+  EXPECT_EQ(row.Counter("samples"), samples);
+  EXPECT_EQ(row.time_ms.value, 2);
 }
 
 // JSON has no NaN and no infinity.
