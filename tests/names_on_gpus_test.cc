@@ -1,5 +1,7 @@
 // The names of rows on GPUs: every combination of the axes' values that is not in the list of names
 // is excluded.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -26,7 +28,7 @@ const std::map<std::string, std::vector<Axis>>& AxesOfCuda() {
       {"Mlp",
        {IntegerAxis("dim", "", 16, 1 << 16, "256"), IntegerAxis("layers", "", 1, 64, "4"),
         IntegerAxis("batch", "", 16, 1 << 20, "256"), IntegerAxis("steps", "", 1, 64, "2"),
-        ChoiceAxis("precision", "", {"bf16", "fp16", "tf32", "fp32"}, "bf16"),
+        ChoiceAxis("precision", "", {"bf16", "fp16", "tf32", "fp32"}, "bf16", "bf16"),
         ChoiceAxis("gelu", "", {"kernel", "epilogue"}, "kernel,epilogue"),
         ChoiceAxis("call", "", {"loop", "graph"}, "loop,graph")}},
       {"PeerCopy",
@@ -40,6 +42,14 @@ const std::map<std::string, std::vector<Axis>>& AxesOfCuda() {
   return axes;
 }
 
+// Their names, values and standing values.
+std::vector<std::string> Told(const std::vector<Axis>& axes) {
+  std::vector<std::string> told;
+  for (const Axis& axis : axes)
+    told.push_back(fmt::format("{}={} {}", axis.name, fmt::join(axis.values, ","), axis.standing));
+  return told;
+}
+
 // Two ranks that each have an H200, with everything installed. A row that is not in the list is
 // excluded, as far as that can be told without a GPU.
 TEST(NamesOnGpus, AreTheCombinationsThatAreNotExcluded) {
@@ -50,9 +60,10 @@ TEST(NamesOnGpus, AreTheCombinationsThatAreNotExcluded) {
   const Registry known = AllWorkloads(machine);
   Registry workloads;
   for (WorkloadSpec spec : known.specs()) {
-    if (spec.axes.empty() && AxesOfCuda().contains(spec.name)) {
-      spec.axes = AxesOfCuda().at(spec.name);
-      spec.footprint = [](const Settings&) { return Footprint{}; };
+    if (const auto axes = AxesOfCuda().find(spec.name); axes != AxesOfCuda().end()) {
+      if (spec.axes.empty()) spec.footprint = [](const Settings&) { return Footprint{}; };
+      if (spec.axes.empty()) spec.axes = axes->second;
+      EXPECT_EQ(Told(spec.axes), Told(axes->second)) << spec.name;
     }
     spec.missing = "";
     workloads.Add(std::move(spec));
