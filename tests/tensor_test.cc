@@ -416,9 +416,9 @@ TEST_P(TensorTest, AResultIsComparedOnce) {
   for (const bool is_right : {true, false}) {
     copy->Enqueue(stream());
     if (!is_right) to->Fill(stream(), rank(), kSeed + 1);
-    EXPECT_EQ(copy->Verify(stream()).fault == "", is_right);
+    EXPECT_EQ(copy->Verify(stream()).fault.empty(), is_right);
     EXPECT_GT(asked.exchange(0), 0);
-    EXPECT_EQ(copy->Verify(stream()).fault == "", is_right);
+    EXPECT_EQ(copy->Verify(stream()).fault.empty(), is_right);
     EXPECT_EQ(asked, 0);
   }
 }
