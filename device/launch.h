@@ -8,13 +8,13 @@
 // without CUDA compiles the same file as plain C++ for the host backend.
 #pragma once
 
+#include <algorithm>
+
 #include "device/body.h"
 #include "device/device.h"
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
-
-#include <algorithm>
 
 #include "device/cuda/cuda_check.h"
 #endif
@@ -64,6 +64,13 @@ void LaunchOnGpu(Stream& /*stream*/, int /*blocks*/, const Body& /*body*/) {
   throw Error("this build has no CUDA kernels");
 }
 #endif
+
+// Blocks for all items, so many each. More than 8,192 do not help: blocks take further items in
+// turn.
+inline int BlocksFor(long items, long items_a_block) {
+  constexpr long kMost = 8192;
+  return static_cast<int>(std::clamp((items + items_a_block - 1) / items_a_block, 1L, kMost));
+}
 
 template <class Body>
 void Launch(Stream& stream, int blocks, const Body& body) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <functional>
 
 #include "device/launch.h"
@@ -39,13 +38,11 @@ struct BlockSumBody {
 };
 
 void EnqueueBlockSum(const BlockSum& sum, Stream& stream, long first, long count) {
-  constexpr long kMostBlocks = 8192;
   const TensorShape& shape = sum.sums->shape();
   ForElement(shape.element, [&]<Element kElement>() {
     const long columns = shape.columns / Pack<kElement>::kLanes;
     const long packs = count * columns;
-    const long grid = std::min((packs + kSumThreads - 1) / kSumThreads, kMostBlocks);
-    Launch(stream, static_cast<int>(grid),
+    Launch(stream, BlocksFor(packs, kSumThreads),
            BlockSumBody<kElement>{PacksOf<kElement>(sum.own->Row(first)),
                                   PacksOf<kElement>(sum.arrivals->Row(first)),
                                   PacksOf<kElement>(sum.sums->Row(first)), packs,

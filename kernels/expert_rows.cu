@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "device/launch.h"
 #include "kernels/expert_rows.h"
 #include "kernels/pack.h"
@@ -58,17 +56,12 @@ struct RowSumBody {
   }
 };
 
-int RowBlocks(long packs) {
-  constexpr long kMostBlocks = 8192;
-  return static_cast<int>(std::clamp((packs + kRowThreads - 1) / kRowThreads, 1L, kMostBlocks));
-}
-
 }  // namespace
 
 void EnqueueRowCopy(Stream& stream, const RowCopy& copy) {
   ForElement(copy.element, [&]<Element kElement>() {
     const long packs = copy.columns / Pack<kElement>::kLanes;
-    Launch(stream, RowBlocks(copy.rows * packs),
+    Launch(stream, BlocksFor(copy.rows * packs, kRowThreads),
            RowCopyBody<kElement>{PacksOf<kElement>(copy.output), PacksOf<kElement>(copy.input),
                                  copy.source, packs, copy.rows});
   });
@@ -77,7 +70,7 @@ void EnqueueRowCopy(Stream& stream, const RowCopy& copy) {
 void EnqueueRowSum(Stream& stream, const RowSum& sum) {
   ForElement(sum.element, [&]<Element kElement>() {
     const long packs = sum.columns / Pack<kElement>::kLanes;
-    Launch(stream, RowBlocks(sum.rows * packs),
+    Launch(stream, BlocksFor(sum.rows * packs, kRowThreads),
            RowSumBody<kElement>{PacksOf<kElement>(sum.output), PacksOf<kElement>(sum.input),
                                 PacksOf<kElement>(sum.more), sum.source, sum.weight, packs,
                                 sum.input_rows, sum.rows, sum.terms});

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -71,9 +70,7 @@ Pack* PacksAt(const SharedTensor& tensor, long row) {
 
 template <class Body>
 void LaunchOn(Stream& stream, const Body& body) {
-  constexpr long kMostBlocks = 8192;
-  const long tiles = (body.packs + kWeightsTile - 1) / kWeightsTile;
-  Launch(stream, static_cast<int>(std::min(tiles, kMostBlocks)), body);
+  Launch(stream, BlocksFor(body.packs, kWeightsTile), body);
 }
 
 // Calls `enqueue` with the size of an element, 2 or 4 bytes, as its template argument.

@@ -13,7 +13,6 @@ namespace {
 // Small blocks, with one pack per thread at a time, so that small matrices use many SMs too.
 constexpr int kBlockThreads = 64;
 constexpr long kMlpTile = kBlockThreads;
-constexpr long kMostBlocks = 8192;
 
 struct Gelu {
   float value;
@@ -157,10 +156,6 @@ struct ParametersBody {
 
 float NearestPowerOfTwo(double value) {
   return static_cast<float>(std::exp2(std::round(std::log2(value))));
-}
-
-int BlocksFor(long items, long items_a_block) {
-  return static_cast<int>(std::min((items + items_a_block - 1) / items_a_block, kMostBlocks));
 }
 
 struct Tiling {

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "device/launch.h"
 #include "kernels/reversed_rows.h"
 #include "workload/tensor_step.h"
@@ -38,10 +36,8 @@ std::unique_ptr<Workload> MakeReversedRows(const Machine& machine, const SharedT
   const long rows = from->shape().rows;
   step.enqueue = [from, to, rows](Stream& stream, long /*first*/, long count) {
     if (count != rows) throw Error("the reversal of rows is not cut into parts");
-    constexpr long kMostBlocks = 8192;
     const long words = static_cast<long>(from->shape().bytes() / sizeof(RowWord));
-    const long tiles = (words + kReversedTile - 1) / kReversedTile;
-    Launch(stream, static_cast<int>(std::min(tiles, kMostBlocks)),
+    Launch(stream, BlocksFor(words, kReversedTile),
            ReversedRowsBody{static_cast<const RowWord*>(static_cast<void*>(from->Row(0))),
                             static_cast<RowWord*>(static_cast<void*>(to->Row(0))), rows,
                             words / rows});

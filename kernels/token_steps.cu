@@ -12,11 +12,6 @@ namespace {
 constexpr int kStepThreads = 256;
 constexpr long kStepTile = kStepThreads;  // packs
 
-int StepBlocks(long packs) {
-  constexpr long kMost = 8192;
-  return static_cast<int>(std::min((packs + kStepTile - 1) / kStepTile, kMost));
-}
-
 // The number of blocks of one warp, which take rows in turn.
 int RowBlocks(long rows) {
   constexpr long kMost = 1 << 16;
@@ -223,7 +218,8 @@ void EnqueueDropoutMask(Stream& stream, Element element, long first, long count,
                         void* mask) {
   ForElement(element, [&]<Element kElement>() {
     const long packs = count / Pack<kElement>::kLanes;
-    Launch(stream, StepBlocks(packs), DropoutMaskBody<kElement>{first, packs, seed, mask});
+    Launch(stream, BlocksFor(packs, kStepTile),
+           DropoutMaskBody<kElement>{first, packs, seed, mask});
   });
 }
 
@@ -231,7 +227,7 @@ void EnqueueResidual(Stream& stream, Element element, long count, const void* x,
                      const void* added, void* y) {
   ForElement(element, [&]<Element kElement>() {
     const long packs = count / Pack<kElement>::kLanes;
-    Launch(stream, StepBlocks(packs), ResidualBody<kElement>{packs, x, mask, added, y});
+    Launch(stream, BlocksFor(packs, kStepTile), ResidualBody<kElement>{packs, x, mask, added, y});
   });
 }
 
