@@ -1,4 +1,3 @@
-#include <array>
 #include <sstream>
 #include <vector>
 
@@ -59,15 +58,6 @@ struct CheckBody {
   }
 };
 
-double ReadElement(Stream& stream, const GeluProblem& problem, const void* data, long index,
-                   std::chrono::milliseconds timeout) {
-  std::array<std::byte, 8> bytes{};
-  const std::size_t size = SizeOf(problem.element);
-  stream.Copy(bytes.data(), static_cast<const std::byte*>(data) + index * size, size);
-  stream.Synchronize(timeout, "reading a faulty element of GELU");
-  return Load(bytes.data(), 0, problem.element);
-}
-
 }  // namespace
 
 double GeluTolerance(Element element, GeluVariant variant) {
@@ -96,9 +86,9 @@ Verdict VerifyGelu(Device& device, Stream& stream, const GeluProblem& problem,
   if (worst.error <= verdict.tolerance) return verdict;
   std::ostringstream text;
   text << "element " << worst.index << " of " << problem.tensors.count << " is "
-       << ReadElement(stream, problem, problem.tensors.output, worst.index, timeout)
+       << ReadElement(stream, problem.tensors.output, worst.index, problem.element, timeout)
        << " where x is "
-       << ReadElement(stream, problem, problem.tensors.input, worst.index, timeout)
+       << ReadElement(stream, problem.tensors.input, worst.index, problem.element, timeout)
        << ": its relative error is " << worst.error << ", above " << verdict.tolerance;
   verdict.fault = text.str();
   return verdict;

@@ -106,6 +106,8 @@ long FirstUnwritten(Device& device, Stream& stream, const MatrixView& matrix,
                        [&](long* faults) { return WrittenBody{matrix, faults}; });
 }
 
+}  // namespace
+
 double ReadElement(Stream& stream, const void* data, long index, Element element,
                    std::chrono::milliseconds timeout) {
   std::array<std::byte, 8> bytes{};
@@ -114,8 +116,6 @@ double ReadElement(Stream& stream, const void* data, long index, Element element
   stream.Synchronize(timeout, "reading a faulty element");
   return Load(bytes.data(), 0, element);
 }
-
-}  // namespace
 
 void FillFractions(Stream& stream, void* data, long count, Element element, std::uint32_t seed) {
   Launch(stream, kDataBlocks, FillFractionsBody{data, count, element, seed});

@@ -131,6 +131,10 @@ struct ExpectedSegments {
   }
 };
 
+// Element `index` of `data`, copied to the host.
+double ReadElement(Stream& stream, const void* data, long index, Element element,
+                   std::chrono::milliseconds timeout);
+
 // Whether all `count` elements are exactly as expected. The fault names one that is not: "element
 // 17 of 100 is 3, expected 5". The comparison runs on the device.
 Verdict FindFault(const Machine& machine, Stream& stream, const void* data, long count,
