@@ -1,5 +1,6 @@
 #include "ranks/descriptors.h"
 
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/random.h>
