@@ -37,26 +37,33 @@ namespace {
 
 constexpr int kBesideRingBytes = 2048;  // at most, of shared memory
 
-// Whether all other blocks have ended; their sums are then there. Called by the whole block.
-template <class T>
+// Waits for all warps of the block but the loader's, which ends with the loader: lanes that wait at
+// a barrier take turns with the one that loads.
+template <class Shape>
+__device__ void Meet() {
+  asm volatile("barrier.sync 1, %0;" ::"n"(Shape::kThreads - 32) : "memory");
+}
+
+// Whether all other blocks have ended; their sums are then there.
+template <class Shape, class T>
 __device__ bool IsLast(const Plan<T>& plan) {
   __shared__ bool is_last;
-  __syncthreads();  // the block has published what it took
+  Meet<Shape>();  // the block has published what it took
   if (threadIdx.x == 0) {
     __threadfence();
     is_last = atomicAdd(&plan.workspace->finished_blocks, 1U) == gridDim.x - 1;
     __threadfence();
   }
-  __syncthreads();
+  Meet<Shape>();
   return is_last;
 }
 
-// Writes the parts that were left, one a warp at a time. Called by the last block, once all sums
+// Writes the parts that were left, one a worker at a time. Called by the last block, once all sums
 // are there; with the same sums in the same order, results have the same bits as any other part's.
-template <class T>
-__device__ void WriteLeft(const Plan<T>& plan, unsigned tag) {
+template <class Shape, class T>
+__device__ void WriteLeft(const Plan<T>& plan, unsigned tag, unsigned worker) {
   const unsigned count = min(__ldcg(&plan.workspace->left_parts), PartsWorkspace::kMostParts);
-  for (unsigned i = threadIdx.x / 32; i < count; i += blockDim.x / 32) {
+  for (unsigned i = worker; i < count; i += Shape::kWorkers) {
     const Row<T> row(plan, __ldcg(plan.left() + i));
     const Place<T> place(plan, row);
     Partial sum = NoPartial();
@@ -89,7 +96,7 @@ __global__ __launch_bounds__(Shape::kThreads) void PartsKernel(const Plan<T> pla
   switch (warp - Shape::kWorkers) {
     case 0:
       if (Lane() == 0) LoadParts(ring);
-      break;
+      return;
     case 1:
       PublishParts(ring, tag);
       break;
@@ -99,9 +106,9 @@ __global__ __launch_bounds__(Shape::kThreads) void PartsKernel(const Plan<T> pla
     default:
       Worker<Shape, T>(ring, warp).Run();
   }
-  if (!IsLast(plan)) return;
-  WriteLeft(plan, tag);
-  __syncthreads();
+  if (!IsLast<Shape>(plan)) return;
+  if (warp < Shape::kWorkers) WriteLeft<Shape>(plan, tag, warp);
+  Meet<Shape>();
   if (threadIdx.x == 0) {
     plan.workspace->taken_parts = 0;
     plan.workspace->finished_blocks = 0;
