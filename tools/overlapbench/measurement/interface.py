@@ -6,7 +6,6 @@ a callback, whichever thread calls it.
 """
 
 import ctypes
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,15 +25,13 @@ class MeasureError(RuntimeError):
     """Nothing can be measured here, or no longer, or a row is an error; one line says why."""
 
 
-def _fields(names: str, *types: Any) -> list[tuple[str, Any]]:
-    return list(zip(names.split(), types, strict=True))
-
-
 class Answer(ctypes.Structure):
     """What a callback reports."""
 
-    _fields_ = _fields(
-        "max_rel_err tolerance text", ctypes.c_double, ctypes.c_double, ctypes.c_char * TEXT_BYTES
+    _fields_ = (
+        ("max_rel_err", ctypes.c_double),
+        ("tolerance", ctypes.c_double),
+        ("text", ctypes.c_char * TEXT_BYTES),
     )
 
 
@@ -43,27 +40,43 @@ NO_CALLBACK = Callback()
 
 
 class Callbacks(ctypes.Structure):
-    _fields_ = _fields("enqueue reset verify", Callback, Callback, Callback)
+    _fields_ = (("enqueue", Callback), ("reset", Callback), ("verify", Callback))
 
 
 class WorkEntry(ctypes.Structure):
-    _fields_ = _fields(
-        "name work_class waits callbacks context", _TEXT, _INT, _INT, Callbacks, _POINTER
+    _fields_ = (
+        ("name", _TEXT),
+        ("work_class", _INT),
+        ("waits", _INT),
+        ("callbacks", Callbacks),
+        ("context", _POINTER),
     )
 
 
 class StepEntry(ctypes.Structure):
-    _fields_ = _fields(
-        "lane name work after after_count", _TEXT, _TEXT, _LONG, ctypes.POINTER(_LONG), _LONG
+    _fields_ = (
+        ("lane", _TEXT),
+        ("name", _TEXT),
+        ("work", _LONG),
+        ("after", ctypes.POINTER(_LONG)),
+        ("after_count", _LONG),
     )
 
 
 class RowEntry(ctypes.Structure):
-    _fields_ = _fields(
-        "kind name works work_count steps step_count labels label_count axes axis_count"
-        " nothing nothing_context",
-        *(_INT, _TEXT, ctypes.POINTER(WorkEntry), _LONG, ctypes.POINTER(StepEntry), _LONG),
-        *(ctypes.POINTER(_TEXT), _LONG, ctypes.POINTER(_TEXT), _LONG, Callback, _POINTER),
+    _fields_ = (
+        ("kind", _INT),
+        ("name", _TEXT),
+        ("works", ctypes.POINTER(WorkEntry)),
+        ("work_count", _LONG),
+        ("steps", ctypes.POINTER(StepEntry)),
+        ("step_count", _LONG),
+        ("labels", ctypes.POINTER(_TEXT)),
+        ("label_count", _LONG),
+        ("axes", ctypes.POINTER(_TEXT)),
+        ("axis_count", _LONG),
+        ("nothing", Callback),
+        ("nothing_context", _POINTER),
     )
 
 
@@ -74,7 +87,7 @@ class Place(ctypes.Structure):
     ranks: int
     local_rank: int
     device: int
-    _fields_ = _fields("rank ranks local_rank device", *[_INT] * 4)
+    _fields_ = (("rank", _INT), ("ranks", _INT), ("local_rank", _INT), ("device", _INT))
 
 
 # A library's functions, without `overlapbench_`: the types of their parameters and result.
@@ -135,13 +148,13 @@ class Suite:
     def __init__(self, flags: Sequence[str]) -> None:
         self._library = load_library(library_path())
         self._suite = ctypes.c_void_p()
-        self._check("open", *reversed(_texts(flags)), ctypes.byref(self._suite))
+        self._check("open", len(flags), _texts(flags), ctypes.byref(self._suite))
         self.place = Place()
         self._check("where", self._suite, ctypes.byref(self.place))
 
     def configure(self, flags: Sequence[str]) -> None:
         """Set the flags of the next rows, which become errors if the ranks' flags differ."""
-        self._check("configure", self._suite, *reversed(_texts(flags)))
+        self._check("configure", self._suite, len(flags), _texts(flags))
 
     def interrupt_with(self, signal: int) -> None:
         """Set the signal to send to a thread if a callback does not return to it; 0: none."""
@@ -165,11 +178,24 @@ class Suite:
     ) -> str:
         """Return the JSON of one row; ValueError: it cannot be measured; MeasureError: none can."""
         entries = [
-            StepEntry(*_texts((step.lane, step.name))[0], step.work, *_array(_LONG, step.after))
+            StepEntry(
+                step.lane.encode(),
+                step.name.encode(),
+                step.work,
+                (_LONG * len(step.after))(*step.after),
+                len(step.after),
+            )
             for step in steps
         ]
-        arrays = _array(WorkEntry, works), _array(StepEntry, entries), _texts(labels), _texts(axes)
-        row = RowEntry(kind, name.encode(), *itertools.chain(*arrays), nothing)
+        row = RowEntry(
+            kind,
+            name.encode(),
+            *((WorkEntry * len(works))(*works), len(works)),
+            *((StepEntry * len(entries))(*entries), len(entries)),
+            *(_texts(labels), len(labels)),
+            *(_texts(axes), len(axes)),
+            nothing,
+        )
         self._check("measure", self._suite, ctypes.byref(row))
         return self._result()
 
@@ -201,9 +227,5 @@ class Suite:
             raise (ValueError if status == _REFUSED else MeasureError)(message)
 
 
-def _array(kind: Any, values: Sequence[Any]) -> tuple[Any, int]:
-    return (kind * len(values))(*values), len(values)
-
-
-def _texts(texts: Sequence[str]) -> tuple[Any, int]:
-    return _array(_TEXT, [text.encode() for text in texts])
+def _texts(texts: Sequence[str]) -> Any:
+    return (_TEXT * len(texts))(*(text.encode() for text in texts))
