@@ -93,7 +93,10 @@ def test_png(drawn: Path, name: str) -> None:
         ("matrix", ["AllGather · nccl_ce", "SoftmaxFused", "computation first"]),
         ("attribution", ["device memory", "1.02: no slowdown to explain"]),
         ("families", ["Pp/GPipe/Delay: bubble_share against microbatches"]),
-        ("tokens", ["time / the fastest", "tokens of all ranks", "RowParallel · llama70b", "4: 1.10×"]),
+        (
+            "tokens",
+            ["time / the fastest", "tokens of all ranks", "RowParallel · llama70b", "4: 1.10×"],
+        ),
         (
             "steps",
             ["no computation beside it", "copy · prefetch 1", "20 %", "5.0 %"],
