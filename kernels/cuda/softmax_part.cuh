@@ -20,10 +20,10 @@ struct PartsWorkspace {
     std::uint64_t max;
     std::uint64_t sum;
   };
-  unsigned launches;     // that have ended
-  unsigned taken_parts;  // of the current one
-  unsigned finished_blocks;
-  unsigned left_parts;  // the last block to end sets these three back to 0
+  unsigned launches;         // that have ended
+  unsigned taken_parts;      // of the current one
+  unsigned finished_blocks;  // they have published all their sums
+  unsigned left_parts;       // the last of those blocks sets these three back to 0
   alignas(16) Sum sums[kMostParts];
 };
 static_assert(sizeof(PartsWorkspace) == kSoftmaxPartsWorkspaceBytes);

@@ -20,8 +20,8 @@
 // which its length usually ensures (kernels/softmax_cut.h), its parts are all taken. Otherwise
 // (other kernels, or other launches of this one, hold the SMs) nobody may ever take the last of
 // them. So no wait for another block lasts: after some milliseconds a collector leaves its parts of
-// the row, which frees their slots. The last block to end writes what was left: all sums are there
-// by then. A launch therefore ends wherever one block runs at a time.
+// the row, which frees their slots. The last block to publish its sums writes what was left: all
+// sums are there by then. A launch therefore ends wherever one block runs at a time.
 
 #include <cuda.h>
 
@@ -44,25 +44,31 @@ __device__ void Meet() {
   asm volatile("barrier.sync 1, %0;" ::"n"(Shape::kThreads - 32) : "memory");
 }
 
-// Whether all other blocks have ended; their sums are then there.
-template <class Shape, class T>
-__device__ bool IsLast(const Plan<T>& plan) {
-  __shared__ bool is_last;
-  Meet<Shape>();  // the block has published what it took
-  if (threadIdx.x == 0) {
-    __threadfence();
-    is_last = atomicAdd(&plan.workspace->finished_blocks, 1U) == gridDim.x - 1;
-    __threadfence();
-  }
-  Meet<Shape>();
-  return is_last;
+template <class T>
+__device__ void EndLaunch(const Plan<T>& plan, unsigned tag) {
+  plan.workspace->taken_parts = 0;
+  plan.workspace->finished_blocks = 0;
+  plan.workspace->left_parts = 0;
+  plan.workspace->launches = tag;
+}
+
+// Called by one thread, once this block has published all its sums and left what it leaves; its
+// last results may still be written. The last block to come here returns how many parts were left,
+// which it must write; if there are none, it ends the launch.
+template <class T>
+__device__ unsigned FinishBlock(const Plan<T>& plan, unsigned tag) {
+  __threadfence();
+  if (atomicAdd(&plan.workspace->finished_blocks, 1U) != gridDim.x - 1) return 0;
+  __threadfence();
+  const unsigned left = min(__ldcg(&plan.workspace->left_parts), PartsWorkspace::kMostParts);
+  if (left == 0) EndLaunch(plan, tag);
+  return left;
 }
 
 // Writes the parts that were left, one a worker at a time. Called by the last block, once all sums
 // are there; with the same sums in the same order, results have the same bits as any other part's.
 template <class Shape, class T>
-__device__ void WriteLeft(const Plan<T>& plan, unsigned tag, unsigned worker) {
-  const unsigned count = min(__ldcg(&plan.workspace->left_parts), PartsWorkspace::kMostParts);
+__device__ void WriteLeft(const Plan<T>& plan, unsigned tag, unsigned worker, unsigned count) {
   for (unsigned i = worker; i < count; i += Shape::kWorkers) {
     const Row<T> row(plan, __ldcg(plan.left() + i));
     const Place<T> place(plan, row);
@@ -84,6 +90,7 @@ __global__ __launch_bounds__(Shape::kThreads) void PartsKernel(const Plan<T> pla
 #if __CUDA_ARCH__ >= 900  // earlier GPUs have no bulk copies
   extern __shared__ __align__(128) uint4 vectors[];
   __shared__ Slot<Shape, T> slots[kMostSoftmaxSlots];
+  __shared__ unsigned left;  // to this block
   static_assert(sizeof(slots) + sizeof(uint4) <= kBesideRingBytes);
   if (threadIdx.x == 0) {
     for (int i = 0; i < plan.slots; ++i) slots[i].Initialize();
@@ -102,19 +109,16 @@ __global__ __launch_bounds__(Shape::kThreads) void PartsKernel(const Plan<T> pla
       break;
     case 2:
       CollectRows(ring, tag);
+      if (Lane() == 0) left = FinishBlock(plan, tag);
       break;
     default:
       Worker<Shape, T>(ring, warp).Run();
   }
-  if (!IsLast<Shape>(plan)) return;
-  if (warp < Shape::kWorkers) WriteLeft<Shape>(plan, tag, warp);
   Meet<Shape>();
-  if (threadIdx.x == 0) {
-    plan.workspace->taken_parts = 0;
-    plan.workspace->finished_blocks = 0;
-    plan.workspace->left_parts = 0;
-    plan.workspace->launches = tag;
-  }
+  if (left == 0) return;
+  if (warp < Shape::kWorkers) WriteLeft<Shape>(plan, tag, warp, left);
+  Meet<Shape>();
+  if (threadIdx.x == 0) EndLaunch(plan, tag);
 #endif
 }
 

@@ -1,12 +1,11 @@
 // The ring of slots in a block's shared memory, through which the parts of softmax_parts.cu stream.
 //
-// A slot holds a part from its arrival until its results are written. Five barriers order what
+// A slot holds a part from its arrival until its results are written. Four barriers order what
 // happens to it:
 //
 //   filled      the loader has filled it, or says that no part follows
 //   summed      the workers have summed up a piece each
-//   published   the publisher has written the part's sum to device memory
-//   collected   the collector has the row's sum, or leaves the part to the last block
+//   collected   the collector has seen this part's sum, and has the row's or leaves the part
 //   emptied     the workers have read what they need
 //
 // A part passes each of them once, so all barriers of a slot have the same parity at a turn. The
@@ -33,7 +32,6 @@ template <class Shape, class T>
 struct Slot {
   Barrier filled;
   Barrier summed;
-  Barrier published;
   Barrier collected;
   Barrier emptied;
 
@@ -50,7 +48,6 @@ struct Slot {
   __device__ void Initialize() {
     filled.Initialize(1);
     summed.Initialize(Shape::kWorkers);
-    published.Initialize(1);
     collected.Initialize(1);
     emptied.Initialize(Shape::kWorkers);
   }

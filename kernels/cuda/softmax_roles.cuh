@@ -1,5 +1,5 @@
 // What the warps of a block of softmax_parts.cu do: the loader, the workers, the publisher and the
-// collector. They meet only in the slots (softmax_ring.cuh), each at its own pace.
+// collector. They meet in the slots (softmax_ring.cuh), each at its own pace.
 //
 // Where the SMs hold only two or three rows (Shape::kFewRows), memory would idle while a row's last
 // parts arrive and its sums meet. So these rows have smaller parts, and a block loads only two at a
@@ -171,9 +171,7 @@ __device__ void PublishParts(const Ring<Shape, T>& ring, unsigned tag) {
     slot.summed.Wait(at.parity);
     const Partial of_worker = Lane() < Shape::kWorkers ? slot.of_workers[Lane()] : NoPartial();
     const Partial sum = MergeOverWarp(Merge(of_worker, edge));
-    if (Lane() != 0) continue;
-    Publish(row.Sums(ring.plan) + row.part, sum, tag);
-    slot.published.Arrive();
+    if (Lane() == 0) Publish(row.Sums(ring.plan) + row.part, sum, tag);
   }
 }
 
@@ -203,8 +201,9 @@ __device__ void CollectRows(const Ring<Shape, T>& ring, unsigned tag) {
       most_looks = complete ? kMostLooks : max(most_looks / 2, 64U);
     }
     collected = row.number;
-    // Its slot will be used again, so its own sum must be out.
-    if (!complete) slot.published.Wait(at.parity);
+    // Its own sum must be out: its slot will be used again, and the block soon counts as finished.
+    if (!complete) AwaitOwn(row.Sums(ring.plan) + row.part, tag);
+    __syncwarp();
     if (Lane() == 0) {
       if (!complete) LeavePart(ring.plan, slot.number);
       slot.of_row = sum;

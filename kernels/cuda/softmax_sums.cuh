@@ -1,8 +1,8 @@
 // How the SMs that share a row exchange the sums of its parts, in device memory.
 //
 // A part's maximum and sum are written at once, each with the tag of the launch. The tag tells a
-// reader whether they are there, so nothing needs to be reset. No wait for them lasts: it ends
-// after some milliseconds, because other kernels may hold the SMs that would compute them.
+// reader whether they are there, so nothing needs to be reset. No wait for another block's lasts:
+// it ends after some milliseconds, because other kernels may hold the SMs that would compute them.
 //
 // Source: PTX ISA, "Memory Consistency Model", for 8 bytes that are written and read at once.
 #pragma once
@@ -36,6 +36,16 @@ __device__ __forceinline__ PartsWorkspace::Sum Look(const PartsWorkspace::Sum* s
   return seen;
 }
 
+__device__ __forceinline__ bool IsThere(const PartsWorkspace::Sum& seen, unsigned tag) {
+  return HasTag(seen.max, tag) && HasTag(seen.sum, tag);
+}
+
+// Waits for the sum of a part of this block, which its publisher always writes.
+__device__ __forceinline__ void AwaitOwn(const PartsWorkspace::Sum* sum, unsigned tag) {
+  while (!IsThere(Look(sum), tag)) {
+  }
+}
+
 // A look takes a trip to memory, so these are some milliseconds.
 constexpr unsigned kMostLooks = 1U << 13;
 
@@ -56,8 +66,7 @@ __device__ __forceinline__ bool Collect(const PartsWorkspace::Sum* sums, unsigne
 #pragma unroll
     for (unsigned i = 0; i < kLooks; ++i) {
       if (first + 32 * i >= parts) break;
-      while ((!HasTag(seen[i].max, tag) || !HasTag(seen[i].sum, tag)) && ++looks < most_looks)
-        seen[i] = Look(sums + first + 32 * i);
+      while (!IsThere(seen[i], tag) && ++looks < most_looks) seen[i] = Look(sums + first + 32 * i);
       merged = Merge(merged, {ValueOf(seen[i].max), ValueOf(seen[i].sum)});
     }
   }
