@@ -318,6 +318,24 @@ TEST_F(PipelineTest, StepsThatTakeNoTimeTakeNoneOnTheirEngine) {
   EXPECT_DOUBLE_EQ(MeasurePipeline(16, 6, 0).MedianBound().total_ms, 3);
 }
 
+// Rank 1 takes 3 ms where rank 0 takes 2; all ranks together took 1 ms to send.
+TEST_F(MeasurementTest, AStepOfOneRankTakesAsLongAloneAsOnThatRank) {
+  Run run{.name = "run"};
+  const Work compute = AddWork("compute", a_);
+  const Work send = FakeWork("send", WorkClass::kComm, b_);
+  const std::size_t first = run.schedule.AddLane({.name = "0", .rank = 0});
+  const std::size_t link = run.schedule.AddLane({.name = "link"});
+  const std::size_t second = run.schedule.AddLane({.name = "1", .rank = 1});
+  for (int i = 0; i < 2; ++i) run.schedule.Add(first, compute);
+  const std::size_t sent = run.schedule.Add(link, send, {.after = {1}});
+  run.schedule.Add(second, compute, {.after = {sent}});
+  Sample computed = Took(4);
+  computed.ranks = {{.time_ms = 4}, {.time_ms = 3}};
+  const Measurement& measurement = Measure(WithSoloRuns(run), {{computed, Took(1), Took(8)}});
+  EXPECT_EQ(measurement.Bound_ms().values(), std::vector<double>{2 * 2 + 1 + 3});
+  EXPECT_DOUBLE_EQ(measurement.MedianBound().total_ms, 2 * 2 + 1 + 3);
+}
+
 // Six groups of the pipeline, whose bound is 11 ms. On its fastest rank, `in` takes `least_ms`.
 class BeatenBoundTest : public PipelineTest {
  protected:

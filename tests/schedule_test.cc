@@ -111,6 +111,22 @@ TEST(LanesOfRanks, AWorkAloneRunsOnAllItsRanksAtOnce) {
   EXPECT_EQ(alone.longest_lane(), 1);
 }
 
+TEST(LanesOfRanks, TheirOwnerComputesButAllCommunicate) {
+  const TwoRanks ranks;
+  const std::vector<Schedule::Step>& steps = ranks.schedule.steps();
+  EXPECT_EQ(ranks.schedule.ComputerOf(steps.front()), 0);
+  EXPECT_EQ(ranks.schedule.ComputerOf(steps.back()), 1);
+  EXPECT_EQ(ranks.schedule.ComputerOf(steps[1]), std::nullopt) << "it sends";
+  Schedule schedule;
+  const std::size_t everywhere = schedule.AddLane({.name = "everywhere"});
+  schedule.Add(everywhere, WorkNamed("x"));
+  EXPECT_EQ(schedule.ComputerOf(schedule.steps().front()), std::nullopt);
+  const std::size_t own = schedule.AddLane({.name = "own", .rank = 1});
+  for (int i = 0; i < 2; ++i) schedule.Add(own, WorkNamed("x"));
+  EXPECT_EQ(schedule.longest_lane(0), 1);
+  EXPECT_EQ(schedule.longest_lane(1), 2);
+}
+
 TEST(LanesOfRanks, WithoutCommunicationNothingCarriesAWait) {
   const TwoRanks ranks;
   const Schedule comp = ranks.schedule.Only({WorkClass::kCompute});
