@@ -364,6 +364,35 @@ def test_fewer_chunks_are_no_advice_where_cutting_loses() -> None:
     assert found(0.99) == []
 
 
+def test_a_poor_number_of_chunks_is_no_base_of_other_changes() -> None:
+    layer = "Tp/RowParallel/tokens:16384"
+    rows = [
+        timed(f"{layer}/chunks:{given}{by}", ms, chunks=chosen)
+        for given, chosen, by, ms in (
+            *(("8", 8.0, "", 4.0), ("auto", 1.0, "", 2.0)),
+            *(("8", 8.0, "/transport:copy", 1.5), ("auto", 8.0, "/transport:copy", 1.5)),
+        )
+    ]
+    by_rule = {one.rule: one.sentence for one in find([result(*rows)])}
+    assert "1.500 instead of 2.000 ms" in by_rule["copy engines"]
+
+
+def test_a_finding_names_the_transport_that_it_holds_for() -> None:
+    slow, fast = (f"Tp/RowParallel/chunks:{n}/transport:copy" for n in (4, 2))
+    ends = {"speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1}
+    (one,) = find([result(timed(slow, 2.0), timed(fast, 1.0, **ends))])
+    assert one.sentence.startswith("Tp/RowParallel, transport copy, in 2 instead of 4 chunks")
+
+
+@pytest.mark.parametrize("to", ["copy", "sm_load"])
+def test_pipelines_compare_transports(to: str) -> None:
+    rows = [
+        timed("Pp/OneFOneB/CublasGemm", 2.0),
+        timed(f"Pp/OneFOneB/CublasGemm/transport:{to}", 1),
+    ]
+    assert {"copy": "copy engines", "sm_load": "own kernels"}[to] in rules_of(result(*rows))
+
+
 def test_a_limit_that_nothing_lifts_is_no_finding() -> None:
     row = pair(1.3, 0.2, 0.3)
     assert "slowed communication" in rules_of(result(row))
@@ -377,7 +406,7 @@ def test_an_axis_left_to_auto_has_the_value_that_it_chose() -> None:
         for given, ms, chosen in (("4", 2.0, 4.0), ("auto", 1.0, 1.0))
     ]
     (one,) = find([result(*rows)])
-    assert (one.rule, one.action) == ("no chunks", "Do not cut the product.")
+    assert (one.rule, one.action) == ("no chunks", "Do not cut a product of this size.")
     assert "whole instead of in 4 chunks" in one.sentence
     assert "fused_all_gather_matmul" not in str(one.ways)
 

@@ -120,10 +120,21 @@ def find(results: Sequence[Result]) -> list[Finding]:
         one.label: tuple(str(one.context.get(key, "")) for key in _MACHINE) for one in results
     }
     cuda = [row for one in results if one.backend == "cuda" for row in one.rows if row.trusted]
-    changes = [part for rule in CHANGES for part in _parts(rule, _changes(rule, cuda, machines))]
-    # Also where the value that is faster is not one to advise, such as a row's default.
-    either_way = (_changes(replace(rule, base=".*", to=".*"), cuda, machines) for rule in CHANGES)
-    settled = {id(case.row) for cases in either_way for case in cases if case.saving.matters}
+
+    def slower(rules: Iterable[Change]) -> set[int]:
+        # Also where the value that is faster is not one to advise, such as a row's default.
+        either_way = (_changes(replace(rule, base=".*", to=".*"), cuda, machines) for rule in rules)
+        return {id(case.row) for cases in either_way for case in cases if case.saving.matters}
+
+    # Nobody keeps a number of chunks that is worse than another: it is no base of other changes.
+    poor = slower(rule for rule in CHANGES if rule.axis == "chunks")
+    kept = [row for row in cuda if id(row) not in poor]
+    changes = [
+        part
+        for rule in CHANGES
+        for part in _parts(rule, _changes(rule, cuda if rule.axis == "chunks" else kept, machines))
+    ]
+    settled = slower(CHANGES)
     limits = [
         list(_limits(rule, [row for row in within if id(row) not in settled]))
         for rule in LIMITS
@@ -307,7 +318,9 @@ _CONDITIONS: Mapping[str, Callable[[Row], bool]] = {
 
 def _told(case: Case, holds: int, of: int) -> Finding:
     rule, row, better, saving = case.rule, case.row, case.better, case.saving
-    values: dict[str, object] = {"what": described(row), "a": row, "b": better}
+    by = row.name.axis("transport")
+    what = described(row) + (f", transport {by}" if by else "")
+    values: dict[str, object] = {"what": what, "a": row, "b": better}
     reasons = [row.reason] if row.reason else []
     ways: Sequence[str] = ()
     if isinstance(rule, Change) and better is not None:
