@@ -46,7 +46,7 @@ RECORDED = (
     "h100x2/predictions*.json.gz",
     "h200x?/overlap-steps.json.gz",
     "h200x2/collectives-?.json.gz",
-    "h200x4/collectives.json.gz",
+    "h200x[48]/collectives.json.gz",
     "h200x?/triple.json.gz",
     "host/delays.json.gz",
     "h200x2/lab-partition.json",
@@ -370,7 +370,7 @@ def _steps(rows: Sequence[Row]) -> Iterator[Test]:
 
 
 def _more_ranks(rows: Sequence[Row]) -> Iterator[Test]:
-    for few, many in itertools.pairwise(sorted({row.ranks for row in rows})):
+    for few, many in itertools.combinations(sorted({row.ranks for row in rows}), 2):
         known, wanted = _of(rows, few), _of(rows, many)
         name = f"{few} to {many} GPUs: "
         alone = [row for row in wanted if len(row.own.steps) == 1]

@@ -21,7 +21,6 @@ from overlapbench.reading.names import BenchmarkName
 from predictable import LAYER_BYTES, MIB, SHUFFLE, Machine, alone, ddp, fsdp, row, size
 
 MACHINE = Machine()
-RING = replace(SHUFFLE, name="ring", collective="SendRecv")
 BROADCAST = replace(SHUFFLE, name="broadcast", collective="Broadcast")
 FEW_SMS = BenchmarkName.parse("Comm/AllGather/bytes:33554432/comm_sms:4/cache:cold")
 
@@ -79,7 +78,7 @@ def test_a_collective_follows_its_measured_sizes_ranks_and_network() -> None:
         (collective(2 << 20), 4, 1, "the smallest size measured is 32 MiB; measure ./bench"),
         (collective(LAYER_BYTES, "AllToAll"), 4, 1, "AllToAll by nccl was not measured"),
         (collective(1 << 19), 2, 1, "below 1 MiB times on more GPUs do not follow"),
-        (collective(LAYER_BYTES, "Broadcast", "copy"), 4, 1, "on 2 GPUs no rank passes data on"),
+        (collective(LAYER_BYTES, "Broadcast", "copy"), 4, 1, "follow from 2: more ranks pass"),
         (collective(LAYER_BYTES), 16, 2, "2 nodes need a network"),
         (collective(LAYER_BYTES, "AllGather", "copy"), 16, 2, "copy does not reach other hosts"),
     ],
@@ -109,9 +108,18 @@ def test_kernels_of_nccl_also_copy_their_own_block() -> None:
     copied = links_of([fsdp(MACHINE, 2, 1, "copy")])
     asked = collective(LAYER_BYTES, transport="copy")
     assert time_of(copied, asked, 4) / time_of(copied, asked, 2) == pytest.approx(1.5)
-    ring = replace(fsdp(MACHINE, 2, 1), works=(*fsdp(MACHINE, 2, 1).works[:2], RING))
-    with pytest.raises(ResultError, match="does not follow from 2: the ring of 2"):
-        time_of(links_of([ring]), collective(LAYER_BYTES, "SendRecv"), 4)
+
+
+@pytest.mark.parametrize(("mib", "by", "follows"), [
+    (255, "nccl", False), (256, "nccl", True), (255, "copy", True), (256, "copy", True),
+])  # fmt: skip
+def test_nccl_sends_by_fewer_channels_on_more_ranks(mib: int, by: str, follows: bool) -> None:
+    known = {("SendRecv", by, 4, 1): points((mib, 1.0))}
+    if follows:
+        assert time(known, mib, 8, name="SendRecv", by=by) == pytest.approx(1.0)
+        return
+    with pytest.raises(ResultError, match="follow from 4: NCCL sends by fewer channels"):
+        time(known, mib, 8, name="SendRecv", by=by)
 
 
 def test_bus_factors_are_those_of_nccl_tests() -> None:
@@ -147,17 +155,18 @@ def test_more_ranks_are_told_from_the_nearest_number() -> None:
         ("AllGather", "copy", 4, 1): points((1, 0.4), (2, 0.7)),
         ("AllGather", "copy", 16, 2): points((1, 99.0)),  # over a network: says nothing of a host
     }
-    # alpha 0.1 grows with the logarithm, the rest with the bus factor.
-    assert time(known, 2, 8, name="AllGather") == pytest.approx(0.1 * 6 / 5 + 0.6 * (7 / 8) / 0.75)
+    # alpha 0.1 grows with the ranks, the rest with the bus factor.
+    found = time(known, 2, 8, name="AllGather")
+    assert found == pytest.approx(0.1 * 14 / 10 + 0.6 * (7 / 8) / 0.75)
     with_sums = {("AllReduce", "nccl", 2, 1): points((1, 0.3), (2, 0.5))}
     moved = (1.5 + 0.55) / (1.0 + 0.55)  # NCCL copies the rank's own block, too
     found = time(with_sums, 2, 4, by="nccl")
-    assert found == pytest.approx(0.1 * 5 / 4 + 0.4 * moved)
+    assert found == pytest.approx(0.1 * 10 / 8 + 0.4 * moved)
 
 
 @pytest.mark.parametrize(
     ("name", "own"),
-    [("AllGather", 0.4), ("ReduceScatter", 0.55), ("AllToAll", 0.15), ("Broadcast", 0.0)],
+    [("AllGather", 0.4), ("ReduceScatter", 0.55), ("AllToAll", 0.15)],
 )
 def test_kernels_of_nccl_copy_a_part_of_the_own_block(name: str, own: float) -> None:
     known = {(name, "nccl", 4, 1): points((4, 1.0))}

@@ -35,7 +35,7 @@ def test_what_a_step_gains_from_asynchronous_collectives_is_its_hidden_time() ->
 def test_the_published_gain_of_asynchronous_collectives_is_predicted_and_can_be_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    links = links_of(read_rows([COLLECTIVES]))
+    links = links_of(read_rows([str(RESULTS / "h200x8/collectives.json.gz")]))
     published = ASYNCHRONOUS[0]
     near = 0.3 * (published.gain - 1)
     gain = asynchronous_gain(published, links, SLOWDOWN)

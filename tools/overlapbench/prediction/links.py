@@ -22,14 +22,10 @@ from overlapbench.prediction.schedules import Row
 _MIB = 1 << 20
 _SLACK = 1.05  # sizes that differ by less count as measured
 _RING = ("SendRecv", "Broadcast")  # w = 1
+_WIDE = 256 * _MIB  # from here on, NCCL gives each pair of a ring all channels
 # A sum reads two blocks to write one, so a rank's own block costs more than in a gather.
 _OWN_BLOCK = {"AllGather": 0.4, "ReduceScatter": 0.55, "AllReduce": 0.55, "AllToAll": 0.15}
-_START = 3  # of the time for no bytes, in units of what each doubling of the ranks adds
-_RELAYED = "on 2 GPUs no rank passes data on"
-_UNLIKE_TWO = {
-    ("SendRecv", "nccl"): "the ring of 2 sends and receives by one link",
-    **{("Broadcast", by): _RELAYED for by in ("nccl", "nccl_ce", "copy", "sm_load", "sm_bulk")},
-}
+_START = 6  # of the time for no bytes, in units of what each rank adds
 _FIRST_NVLS = 8  # ranks of a host from which NCCL sums in the switch
 _SIMILAR = 8.0  # sizes that differ by no more than this factor have one curve of times against SMs
 _LEAST_OF_CURVES = 16 * _MIB  # below, each has its own
@@ -149,16 +145,25 @@ def _on_more_ranks(links: Links, asked: Asked, ranks: int) -> float:
     if asked.bytes < _MIB:
         few = "below 1 MiB times on more GPUs do not follow (11 to 68 % error)"
         raise ResultError(f"{what} on {ranks} GPUs: {few}; measure {asked.command()}")
-    if base == 2 and (told := _UNLIKE_TWO.get((asked.collective, asked.transport))):
+    if told := _unlike(asked):
         raise ResultError(
-            f"{what} on {ranks} GPUs does not follow from 2: {told}; measure {asked.command()}"
+            f"{what} on {ranks} GPUs does not follow from {base}: {told}; measure {asked.command()}"
         )
     points = links[asked.collective, asked.transport, base, 1]
     measured = _at_size(points, asked)
     alpha = min(_alpha(_sizes(points, None)), measured)
     ratio = _moved(asked, ranks) / _moved(asked, base)
-    later = (_START + math.log2(ranks)) / (_START + math.log2(base))
+    later = (_START + ranks) / (_START + base)
     return alpha * later + (measured - alpha) * ratio
+
+
+def _unlike(asked: Asked) -> str:
+    """Return why a collective takes another time on more ranks than its bytes say."""
+    if asked.collective == "Broadcast":
+        return "more ranks pass its data on (up to 71 % error)"
+    if (asked.collective, asked.transport) == ("SendRecv", "nccl") and asked.bytes < _WIDE:
+        return "NCCL sends by fewer channels below 256 MiB (up to 68 % error)"
+    return ""
 
 
 def _measured_ranks(links: Links, asked: Asked, ranks: int) -> int:
