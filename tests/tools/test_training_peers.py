@@ -11,10 +11,12 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import overlapbench as ob
 from apply_table import gains_of
+from expert_choices import experts_of
 from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN, library_path
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import read_results
@@ -27,6 +29,7 @@ from training_cases import (
     Labels,
     Stages,
     plan_decode,
+    plan_experts,
     plan_layers,
     plan_pipelines,
     plan_steps,
@@ -36,6 +39,7 @@ from training_table import lines_of
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs/examples/training_peers/training_peers.py"
 STACK: Labels = {"layers": 24, "width": 4096, "tokens": 4096}
+EXPERTS: Labels = {"layers": 4, "hidden": 4096, "tokens": 16384, "experts": 8, "topk": 2}
 STAGES = Stages(8, 4096, virtual=2, product="CublasGemm", element_bytes=2)
 TRANSPORTS = ["nccl", "copy"]
 
@@ -71,6 +75,33 @@ def test_decode_steps_are_planned_over_batches() -> None:
     ]
     assert cases[0].suite["copy"] == f"{cases[0]}/batches:1/transport:copy"
     assert (cases[0].gated, cases[0].peers) == (True, ("graph", "one_shot", "two_shot"))
+
+
+def test_experts_are_planned_over_skews_and_microbatches() -> None:
+    cases = list(plan_experts(EXPERTS, [0, 50], [1, 2], TRANSPORTS))
+    layer = "Moe/DispatchCombine/layers:4/hidden:4096/tokens:16384/experts:8/topk:2"
+    assert [str(case) for case in cases] == [
+        f"{layer}/skew:{skew}/microbatches:{count}" for skew in (0, 50) for count in (1, 2)
+    ]
+    assert cases[0].suite["copy"] == f"{cases[0]}/transport:copy"
+    assert [case.peers for case in cases[:2]] == [("sequence",), ("sequence", "overlapped")]
+    assert cases[0].gated
+
+
+def test_tokens_have_the_experts_of_the_suites_row() -> None:
+    """Rows of two ranks recorded the load of the popular expert's rank, and the largest block."""
+    (recorded,) = read_results([str(ROOT / "docs/results/h100x2/training-skew.json")])
+    assert len(recorded.rows) == 5
+    for of in recorded.rows:
+        skew, count = (int(str(of.name.axis(axis))) for axis in ("skew", "microbatches"))
+        chosen = np.stack([experts_of(rank, 16384, 8, 2, skew) for rank in (0, 1)])
+        assert np.all(chosen[..., 0] != chosen[..., 1])
+        ranks = chosen // 4  # of their experts
+        assert np.mean(ranks == 1) * 2 == of.counters["straggler_load"]
+        blocks = (ranks == 1).reshape(2, count, -1).sum(axis=2)
+        largest = max(blocks.max(), 16384 * 2 // count - blocks.min())
+        rows = 2 * count * -(-largest // 16) * 16  # in units of 16
+        assert 100 * (1 - 2 * 16384 / rows) == pytest.approx(of.counters["padding_pct"])
 
 
 def test_steps_are_planned_over_buckets_and_depths() -> None:
@@ -139,6 +170,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         "torch": {},
         "torch.distributed": {"all_gather_object": gather},
         "torch_decode": {"make_decode": make},
+        "torch_experts": {"make_experts": make},
         "torch_layers": {"make_layer": make, "Ranks": object},
         "torch_pipelines": {"make_pipeline": make},
         "torch_steps": {"make_step": make},
@@ -191,7 +223,7 @@ def test_only_requested_shapes_are_measured(world: World, monkeypatch: pytest.Mo
         monkeypatch.setattr(sys, "argv", ["training_peers", "-o", "x", *map(str, arguments)])
         return [str(one) for one in world.example.cases_of(world.example.parse(), on_gpus=True)]
 
-    assert len(cases()) == 2 * 2 * 3 + 2 * 4 + 3 + 3 + 3 * 2
+    assert len(cases()) == 2 * 2 * 3 + 2 * 4 + 2 * 2 + 3 + 3 + 3 * 2
     assert cases("--what", "tp,fsdp", "--models", "small", "--tokens", "64,128", "--prefetch", "3",
                  "--layers", 2, "--width", 16, "--step-tokens", 8) == [
         *(f"Tp/{layer}/model:small/tokens:{tokens}" for layer in ("ColumnParallel", "RowParallel")
@@ -253,15 +285,17 @@ def run_on_the_host(*words: str | Path) -> "subprocess.CompletedProcess[str]":
 
 
 def test_a_whole_run_on_the_host(tmp_path: Path) -> None:
-    small = ["--models", "small", "--tokens", "128", "--layers", "3", "--width", "64",
-             "--step-tokens", "32", "--buckets", "16384", "--prefetch", "1", "--stage-layers", "2",
-             "--microbatches", "4"]  # fmt: skip
+    small = ["--models", "small", "--tokens", "128", "--batch", "1", "--context", "16",
+             "--layers", "3", "--width", "64", "--step-tokens", "32", "--buckets", "16384",
+             "--prefetch", "1", "--stage-layers", "2", "--microbatches", "4",
+             "--expert-tokens", "32"]  # fmt: skip
     done = run_on_the_host(EXAMPLE, "-o", tmp_path, *small)
     assert done.returncode == 1, done.stderr  # the operators exist on GPUs only
     (result,) = read_results([str(tmp_path / "training-peers.json")])
     good = [str(one.name.axis("peer")) for one in result.rows if one.state.comparable]
-    assert set(good) == {"None", "sequence", "computation", "ddp", "fsdp", "pp"}
-    assert good.count("pp") == len(ORDERS)
+    counts = {"sequence": 2 + 4, "graph": 1, "overlapped": 2, "computation": 2 + len(ORDERS),
+              "ddp": 1, "fsdp": 1, "pp": len(ORDERS)}  # fmt: skip
+    assert {peer: good.count(peer) for peer in set(good) - {"None"}} == counts
     assert "NotImplementedError" in done.stdout
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 SEQUENCE, FUSED = "sequence", "fused"  # of layers
+OVERLAPPED = "overlapped"  # of layers of experts in micro-batches
 COMPUTATION = "computation"  # of steps: the same without communication
 DDP, FSDP, PP = "ddp", "fsdp", "pp"
 GRAPH, ONE_SHOT, TWO_SHOT = "graph", "one_shot", "two_shot"  # of a decode step's layer
@@ -41,7 +42,7 @@ class Case:
     @property
     def gated(self) -> bool:
         """Tell whether its peers may be enqueued behind a closed gate: training steps may not."""
-        return self.family in ("Tp", "Decode")
+        return self.family in ("Tp", "Decode", "Moe")
 
     @property
     def workload(self) -> str:
@@ -87,6 +88,20 @@ def plan_decode(
     for model, count in itertools.product(models, tokens):
         labels: Labels = {"model": model, "layers": 1, "tokens": count, "context": context}
         yield _case("Decode/Layer", labels, peers, transports, batches="1")
+
+
+def plan_experts(
+    layer: Labels, skews: Sequence[int], microbatches: Sequence[int], transports: Sequence[str]
+) -> Iterator[Case]:
+    """Yield layers of a mixture of experts, with each skew and number of micro-batches.
+
+    The labels of a `layer` are the number of layers, hidden, and the tokens of one rank, experts
+    and topk.
+    """
+    for skew, count in itertools.product(skews, microbatches):
+        labels: Labels = layer | {"skew": skew, "microbatches": count}
+        peers = (SEQUENCE, OVERLAPPED) if count > 1 else (SEQUENCE,)
+        yield _case("Moe/DispatchCombine", labels, peers, transports)
 
 
 def plan_steps(

@@ -4,13 +4,14 @@
     ... training_peers.py -o DIR --what tp --tokens 256,1024,4096
     ... training_peers.py -o DIR --what pp --microbatches 4,16 --stage-layers 8
     ... training_peers.py -o DIR --what decode --batch 1,16,256 --models llama8b
+    ... training_peers.py -o DIR --what moe --skew 0,50 --transports nccl,copy,sm_store
 
 For each shape, the suite's rows over each transport (ob.measure_row) and PyTorch's equivalents
 (ob.measure_alone) are measured one after the other, with the same gate, flush and statistics.
-torch_layers.py, torch_decode.py, torch_steps.py and torch_pipelines.py describe the peers. Before
-one is timed, a sample of its result is compared with double precision. A peer that is wrong or
-cannot run gets no time, and the others are measured. Steps of DistributedDataParallel and
-fully_shard, and pipelines, are not gated (gate:off in names).
+torch_layers.py, torch_decode.py, torch_experts.py, torch_steps.py and torch_pipelines.py describe
+the peers. Before one is timed, a sample of its result is compared with double precision. A peer
+that is wrong or cannot run gets no time, and the others are measured. Steps of
+DistributedDataParallel and fully_shard, and pipelines, are not gated (gate:off in names).
 
 The rows go to training-peers.json in DIR, for the commands of overlapbench. srun can start this
 script too, and on one host torchrun: one process per GPU.
@@ -31,6 +32,7 @@ import torch.distributed as dist
 
 import overlapbench as ob
 from torch_decode import make_decode
+from torch_experts import make_experts
 from torch_layers import Ranks, make_layer
 from torch_pipelines import make_pipeline
 from torch_steps import make_step
@@ -45,13 +47,22 @@ from training_cases import (
     Labels,
     Stages,
     plan_decode,
+    plan_experts,
     plan_layers,
     plan_pipelines,
     plan_steps,
 )
 from training_table import SUITE, lines_of
 
-WHAT = ("tp", "decode", "ddp", "fsdp", "pp")
+WHAT = ("tp", "decode", "moe", "ddp", "fsdp", "pp")
+MAKERS = {
+    "Tp": make_layer,
+    "Decode": make_decode,
+    "Moe": make_experts,
+    "Ddp": make_step,
+    "Fsdp": make_step,
+    "Pp": make_pipeline,
+}
 PATIENCE = timedelta(minutes=2)  # timeout of torch.distributed for a failed rank
 
 
@@ -78,11 +89,9 @@ def measure_case(case: Case, ranks: Ranks) -> Iterator[tuple[str, ob.Row | str]]
 
 
 def measure_peer(case: Case, peer: str, ranks: Ranks) -> ob.Row | str:
-    makers = {"Tp": make_layer, "Decode": make_decode, "Pp": make_pipeline}
-    make = makers.get(case.family, make_step)
     work, problem = None, ""
     try:
-        work = make(case, peer, ranks)
+        work = MAKERS[case.family](case, peer, ranks)
         if ranks.device.type == "cuda":
             torch.cuda.synchronize()
     except Exception as error:  # a failure of one peer must not stop the others
@@ -106,6 +115,10 @@ def cases_of(options: argparse.Namespace, on_gpus: bool) -> Iterator[Case]:
         peers = (GRAPH, ONE_SHOT, TWO_SHOT) if on_gpus else (GRAPH,)
         shape = options.models, options.batch, options.context
         yield from plan_decode(*shape, carriers, peers)
+    if "moe" in options.what:
+        layer: Labels = {"layers": options.expert_layers, "hidden": options.width}
+        layer |= {"tokens": options.expert_tokens, "experts": options.experts, "topk": 2}
+        yield from plan_experts(layer, options.skew, options.expert_microbatches, transports)
     for peer, values in ((DDP, options.buckets), (FSDP, options.prefetch)):
         if peer in options.what:
             yield from plan_steps(peer, stack, values, transports)
@@ -145,6 +158,15 @@ def parse() -> argparse.Namespace:
     add("--batch", type=numbers, default=[1, 16, 64, 256], metavar="N,N", help=text)
     text = "earlier tokens of each, in its cache"
     add("--context", type=int, default=1024, metavar="N", help=text)
+    text = "percent of the tokens whose first expert is the popular one, for moe"
+    add("--skew", type=numbers, default=[0, 50], metavar="N,N", help=text)
+    text = "of all ranks together"
+    add("--experts", type=int, default=8, metavar="N", help=text)
+    text = "tokens per rank, for moe"
+    add("--expert-tokens", type=int, default=16384, metavar="N", help=text)
+    add("--expert-layers", type=int, default=4, metavar="N", help="for moe")
+    text = "into which a rank's tokens are cut, for moe"
+    add("--expert-microbatches", type=numbers, default=[1, 2], metavar="N,N", help=text)
     text = "tokens per rank, for ddp and fsdp"
     add("--step-tokens", type=int, default=4096, metavar="N", help=text)
     text = "the suite's: nccl,copy"
