@@ -184,10 +184,9 @@ def _changes(
 ) -> Iterator[Case]:
     """Yield the pairs of rows that differ in the rule's axis; connections differ between files."""
 
-    def others(row: Row) -> tuple[object, ...]:
-        axes = frozenset((axis, value) for axis, value in row.name.axes if axis != rule.axis)
+    def others(row: Row) -> object:
         place = machines.get(row.file, row.file) if rule.axis == "connections" else row.file
-        return place, row.name.family, row.name.workloads, axes
+        return place, row.name.but_for(rule.axis)
 
     chosen = [row for row in rows if _concerns(rule, row) and TIME in row.intervals]
     alike = grouped(chosen, _but_for_settings)
@@ -214,8 +213,7 @@ def _changes(
 
 
 def _but_for_settings(row: Row) -> object:
-    rest = frozenset(one for one in row.name.axes if one[0] not in _SETTINGS)
-    return row.file, row.name.family, row.name.workloads, rest
+    return row.file, row.name.but_for(*_SETTINGS)
 
 
 def _limits(rule: Limit, rows: Sequence[Row]) -> Iterator[Case]:

@@ -141,8 +141,7 @@ def _distinct(bases: Iterable[Row], varied: set[str]) -> Iterable[Row]:
     """Keep one of the rows that differ only in what is asked for: the first one."""
     chosen: dict[object, Row] = {}
     for row in bases:
-        rest = frozenset(pair for pair in row.name.axes if pair[0] not in varied)
-        chosen.setdefault((row.name.family, row.name.workloads, rest, row.ranks, row.hosts), row)
+        chosen.setdefault((row.name.but_for(*varied), row.ranks, row.hosts), row)
     return chosen.values()
 
 

@@ -129,10 +129,6 @@ def named(name: BenchmarkName, question: Question) -> BenchmarkName:
     return BenchmarkName(name.family, name.workloads, tuple((axes | last).items()))
 
 
-def _key(name: BenchmarkName) -> tuple[str, tuple[str, ...], frozenset[tuple[str, str]]]:
-    return name.family, name.workloads, frozenset(name.axes)
-
-
 def scheduled(book: Book, base: Row, question: Question) -> Row:
     """Return the row whose schedule is replayed, with the question's ranks, hosts and transport."""
     ranks = question.gpus or base.ranks
@@ -140,8 +136,8 @@ def scheduled(book: Book, base: Row, question: Question) -> Row:
     hosts = question.nodes or (base.hosts if ranks == base.ranks else math.ceil(ranks / most_local))
     if ranks % hosts:
         raise ResultError(f"{ranks} GPUs cannot be divided among {hosts} nodes")
-    wanted = _key(named(base.name, question))
-    same = [row for row in book.rows if _key(row.name) == wanted]
+    wanted = named(base.name, question).but_for()
+    same = [row for row in book.rows if row.name.but_for() == wanted]
     found = [row for row in same if (row.ranks, row.hosts) == (ranks, hosts)]
     plan = f"--plan_ranks {ranks} --plan_nodes {hosts}"
     if not found and base.name.family.startswith(_BY_RANKS) and ranks != base.ranks:
@@ -260,7 +256,7 @@ def _measured(book: Book, name: BenchmarkName, like: Row) -> Row | None:
     same = (
         row
         for row in book.rows
-        if row.own.time and _key(row.name) == _key(name)
+        if row.own.time and row.name.but_for() == name.but_for()
         and (row.ranks, row.hosts) == (like.ranks, like.hosts)
     )  # fmt: skip
     return next(same, None)
@@ -357,7 +353,8 @@ def _alike(pairs: Iterable[Pair], base: Row, row: Row, comp: Work, comm: Work) -
 
 def _own(pairs: list[Pair], base: Row, row: Row) -> list[Pair]:
     """Return those that the row has itself, as measured or as wanted; all if it has none."""
-    own = ([p for p in pairs if _key(p.row.name) == _key(name)] for name in (base.name, row.name))
+    names = (one.name.but_for() for one in (base, row))
+    own = ([pair for pair in pairs if pair.row.name.but_for() == name] for name in names)
     return next(filter(None, own), pairs)
 
 

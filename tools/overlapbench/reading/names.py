@@ -11,7 +11,7 @@ configuration and are ignored.
 import functools
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Self
 
 from overlapbench.output import ResultError
@@ -149,6 +149,11 @@ class BenchmarkName(str):
     def axis(self, wanted: str) -> str | None:
         """Return the value of an axis, or None if the name does not contain it."""
         return dict(self.axes).get(wanted)
+
+    def but_for(self, *axes: str) -> Hashable:
+        """Return what names have in common that differ only in these axes, and in their order."""
+        rest = frozenset(one for one in self.axes if one[0] not in axes)
+        return self.family, self.workloads, rest
 
 
 def _parse_axes(parts: list[str]) -> tuple[tuple[str, str], ...]:

@@ -50,15 +50,14 @@ def instead(sentence: str, counter: str, *settings: str) -> Finding:
     {what} has the figure {best} by the settings {to}, and {base} by {was}.
     """
 
-    def alike(row: Row) -> object:
-        rest = frozenset(one for one in row.name.axes if one[0] not in settings)
-        return row.file, row.name.family, row.name.workloads, rest
-
     def find(rows: Sequence[Row]) -> str:
         figure = known(rows, counter)
+        shown = [row for row in rows if id(row) in figure]
         pairs = [
             (figure[id(better)], figure[id(base)], better, base)
-            for group in grouped((row for row in rows if id(row) in figure), alike).values()
+            for group in grouped(
+                shown, lambda row: (row.file, row.name.but_for(*settings))
+            ).values()
             for base in group
             if not any(base.name.axis(axis) for axis in settings)
             for better in group
