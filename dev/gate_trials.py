@@ -158,7 +158,7 @@ def make_parser() -> argparse.ArgumentParser:
     text = "minutes after which no new gate starts (default 1440)"
     add("--minutes", type=number_from(1), default=24 * 60, metavar="N", help=text)
     add("-o", "--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
-    gate.add_running(parser, 5, gate.LEAST_RUNS)
+    gate.add_running(parser, gate.LEAST_RUNS)
     return parser
 
 

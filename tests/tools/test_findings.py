@@ -21,7 +21,7 @@ ROOT = samples.TOOLS.parent
 
 
 def result(*rows: samples.Json, title: str = "made", **context: str) -> Result:
-    return parse_result(title, json.dumps(samples.document([*rows], **context)), title)
+    return parse_result(title, json.dumps(samples.document([*rows], **context)))
 
 
 def timed(name: str, ms: float, reach: float = 0.005, **fields: Any) -> samples.Json:

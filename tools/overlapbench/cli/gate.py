@@ -120,19 +120,19 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--min-guarded", type=percentage, metavar="PERCENT", help=text)
     add("--keep", type=Path, metavar="DIR", help="keep the results of all runs here")
     add_outputs(run)
-    add_running(run, 5, LEAST_RUNS)
+    add_running(run, LEAST_RUNS)
 
     record = actions.add_parser("baseline", help="record runs to compare with later")
     record.set_defaults(action=_baseline)
     record.add_argument("-o", "--output", required=True, type=Path, metavar="DIR")
     record.add_argument("--command", required=True, metavar="COMMAND")
-    add_running(record, 5, 1)
+    add_running(record, 1)
     return parser
 
 
-def add_running(parser: argparse.ArgumentParser, runs: int, least: int) -> None:
+def add_running(parser: argparse.ArgumentParser, least: int) -> None:
     numbers = (
-        ("--runs", runs, least, "runs per side"),
+        ("--runs", 5, least, "runs per side"),
         ("--repetitions", 3, 1, "repetitions per run"),
         ("--timeout-s", 3600, 1, "timeout of a run in seconds"),
     )

@@ -370,9 +370,9 @@ def _unknown_pair(base: Row, row: Row, comm: Work) -> str:
 # ---- the answer
 
 
-def replayed(book: Book, base: Row, question: Question | None = None) -> float:
-    """Return the replayed time in ms, without the law of scale."""
-    return inputs_of(book, base, question or Question()).total()
+def replayed(book: Book, base: Row) -> float:
+    """Return the replayed time of a measured row in ms."""
+    return inputs_of(book, base, Question()).total()
 
 
 def predict_one(book: Book, base: Row, question: Question) -> Prediction:

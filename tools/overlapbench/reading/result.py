@@ -163,9 +163,9 @@ def _read(arguments: Sequence[str], *, own: bool) -> list[Result]:
     )
 
 
-def parse_result(source: str, text: str, title: str = "") -> Result:
-    """Validate the text of one result file; errors name it by `source`, labels by `title`."""
-    return to_result(read_entries(source, text, own=True), title or _path(source).stem)
+def parse_result(source: str, text: str) -> Result:
+    """Validate the text of one result file; errors and the label name it by `source`."""
+    return to_result(read_entries(source, text, own=True), _path(source).stem)
 
 
 def to_result(entries: Entries, title: str) -> Result:

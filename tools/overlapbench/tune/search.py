@@ -99,7 +99,7 @@ class Race:
         """Race, and return the winner; None if nothing could be measured."""
         self._try("transports and orders", self._first())
         around = self.survivors()
-        self._walk("shares of the SMs", [(p, path) for p in around for path in self._sharing(p)])
+        self._walk([(p, path) for p in around for path in self._sharing(p)])
         while (best := self.best) is not None and self._try("around the best", self._near(best)):
             if best == self.best:
                 break
@@ -162,12 +162,12 @@ class Race:
     def _fastest_first(self) -> list[Point]:
         return sorted(self.known, key=lambda point: self.known[point].figure)
 
-    def _walk(self, title: str, paths: Sequence[tuple[Point, Sequence[Point]]]) -> None:
+    def _walk(self, paths: Sequence[tuple[Point, Sequence[Point]]]) -> None:
         """Measure paths, given with their starts, step by step as long as they are good."""
         going = [(self.known[start].figure, list(path)) for start, path in paths if path]
         while going:
             step = [path.pop(0) for _, path in going]
-            if not self._try(title, step) and not self.tried.issuperset(step):
+            if not self._try("shares of the SMs", step) and not self.tried.issuperset(step):
                 return
             going = [
                 (min(bar, figure), path)
