@@ -36,7 +36,8 @@ from overlapbench.cli.command_line import (
 )
 from overlapbench.installation import bench_path, binary_path
 from overlapbench.output import ResultError, counted, print_text
-from overlapbench.reading.result import Row, read_results
+from overlapbench.reading.result import read_results
+from overlapbench.reading.rows import Row
 
 _NEAR_BOUND_PERCENT = 98
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.conftest import can_be
 
-from overlapbench.reading.result import State, read_results
+from overlapbench.reading.result import read_results
+from overlapbench.reading.rows import State
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Program

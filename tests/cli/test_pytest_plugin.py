@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from overlapbench.reading.result import State, read_results
+from overlapbench.reading.result import read_results
+from overlapbench.reading.rows import State
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher

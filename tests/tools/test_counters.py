@@ -21,7 +21,8 @@ from overlapbench.judge.verdicts import compare_sides
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import Table, merge_tables, parse_table, stored_table
 from overlapbench.reading.program_run import ProgramRun, parse_program_run
-from overlapbench.reading.result import Result, State, parse_result
+from overlapbench.reading.result import Result, parse_result
+from overlapbench.reading.rows import State
 from overlapbench.reading.source import Document
 from overlapbench.view.chart import draw_charts
 from samples import Json

@@ -17,7 +17,7 @@ import samples
 from overlapbench.cli import export
 from overlapbench.reading.counters import Range, stored_table
 from overlapbench.reading.export import BY_SUFFIX, COLUMNS
-from overlapbench.reading.result import State
+from overlapbench.reading.rows import State
 
 Capture = pytest.CaptureFixture[str]
 RESULTS = Path(__file__).resolve().parents[2] / "docs/results"

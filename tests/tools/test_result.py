@@ -11,8 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 import samples
-from overlapbench.output import expand
-from overlapbench.reading.result import ResultError, Row, parse_result, read_results
+from overlapbench.output import ResultError, expand
+from overlapbench.reading.result import parse_result, read_results
+from overlapbench.reading.rows import Row
 from overlapbench.reading.source import short
 from overlapbench.statistics.intervals import pool
 from samples import Json

@@ -8,7 +8,8 @@ import pytest
 
 import samples
 from overlapbench.packages import PackageError
-from overlapbench.reading.result import Row, parse_result
+from overlapbench.reading.result import parse_result
+from overlapbench.reading.rows import Row
 from overlapbench.view.row_chart import plot, specification, to_svg
 from samples import Json
 

@@ -16,8 +16,9 @@ import samples
 from overlapbench.output import ResultError
 from overlapbench.reading.counters import stored_table
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.reading.result import Results, failed_self_test, read
+from overlapbench.reading.result import Results, read
 from overlapbench.reading.rows import Figure, Inconclusive, Row, State
+from overlapbench.reading.source import failed_self_test
 
 PAIR = "AllToAll+Gemm/bytes:67108864/n:64"
 

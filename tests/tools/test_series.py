@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overlapbench.reading.names import BenchmarkName, binary_size
-from overlapbench.reading.result import Row, State
+from overlapbench.reading.rows import Row, State
 from overlapbench.view.charts.finish import KNEE_RISE, knee
 from overlapbench.view.charts.naming import (
     by_order,

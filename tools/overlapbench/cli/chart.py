@@ -21,8 +21,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
-from overlapbench.output import print_text, replace_files, require_no_input
-from overlapbench.reading.result import Result, ResultError, State, read_results
+from overlapbench.output import ResultError, print_text, replace_files, require_no_input
+from overlapbench.reading.result import Result, read_results
+from overlapbench.reading.rows import State
 from overlapbench.view.chart import CHARTS, draw_charts
 from overlapbench.view.charts.records import kind_of
 from overlapbench.view.vega import Drawing

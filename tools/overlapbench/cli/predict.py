@@ -45,7 +45,8 @@ from overlapbench.output import (
 )
 from overlapbench.prediction.answers import Traced, answers
 from overlapbench.traces.rules import Rules
-from overlapbench.view.prediction import PICTURES, advice, picture, text_of
+from overlapbench.view.prediction import advice, picture, text_of
+from overlapbench.view.vega import PICTURES
 
 _AXES = ("bucket_bytes", "prefetch", "comm_sms", "microbatches")
 

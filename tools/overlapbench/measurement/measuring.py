@@ -32,9 +32,9 @@ from overlapbench.measurement.interface import ALONE, PAIR, SCHEDULE, Suite
 from overlapbench.measurement.interface import Step as StepPlace
 from overlapbench.measurement.settings import AXES, DEFAULT_TIMEOUT_S, Settings
 from overlapbench.measurement.user_names import check_names, check_word
-from overlapbench.output import replace_file, require_file
-from overlapbench.reading.result import ResultError, State, parse_result
-from overlapbench.reading.rows import Row
+from overlapbench.output import ResultError, replace_file, require_file
+from overlapbench.reading.result import parse_result
+from overlapbench.reading.rows import Row, State
 
 Function = Callable[..., object]
 

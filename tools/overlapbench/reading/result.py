@@ -24,23 +24,10 @@ from overlapbench.reading.counters import TIME, VALID, Table, merge_tables
 from overlapbench.reading.entries import ONLY_AGGREGATES, Entries, read_entries
 from overlapbench.reading.names import BenchmarkName, chooser, spell_sizes
 from overlapbench.reading.rows import Entry, Row, State, html_table, sum_up
-from overlapbench.reading.source import failed_self_test, load
+from overlapbench.reading.source import load
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
-
-__all__ = [
-    "Result",
-    "ResultError",
-    "Results",
-    "Row",
-    "State",
-    "failed_self_test",
-    "parse_result",
-    "read",
-    "read_results",
-    "sum_up",
-]
 
 HOST_LABEL = "backend: host"  # in the label of every result of a CPU
 _MOST_SHOWN = 200  # rows of a notebook's table

@@ -12,7 +12,8 @@ lines, knees and worst values.
 from collections import Counter
 from collections.abc import Sequence
 
-from overlapbench.reading.result import Result, Row
+from overlapbench.reading.result import Result
+from overlapbench.reading.rows import Row
 from overlapbench.view.charts import laboratory, pairs, training
 from overlapbench.view.charts.general import GENERAL
 from overlapbench.view.charts.naming import joined, label, shared_axes

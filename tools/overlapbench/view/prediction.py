@@ -13,9 +13,7 @@ from overlapbench.view.charts.axes import FROM_ZERO, count_axis
 from overlapbench.view.charts.curves import Curves, X, Y
 from overlapbench.view.charts.naming import STANDING_TRANSPORT
 from overlapbench.view.console import Entry, Screen, folded, table
-from overlapbench.view.vega import PICTURES, Spec
-
-__all__ = ["HEADS", "PICTURES", "advice", "cells", "errors", "picture", "specification", "text_of"]
+from overlapbench.view.vega import Spec
 
 HEADS = ("GPUs", "nodes", "GB/s", "ms", "interval", "comp", "link", "contention", "prior",
           "measured", "error")  # fmt: skip

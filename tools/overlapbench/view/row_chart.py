@@ -7,7 +7,7 @@ from typing import Any
 from overlapbench.output import Wrapper
 from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, stored_table
-from overlapbench.reading.result import Row
+from overlapbench.reading.rows import Row
 from overlapbench.statistics.intervals import digits, measured
 from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import joined

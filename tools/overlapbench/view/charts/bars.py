@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from overlapbench.grouping import grouped
-from overlapbench.reading.result import Row
+from overlapbench.reading.rows import Row
 from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import Naming
 from overlapbench.view.charts.records import ChartKind, Rows, record_of

@@ -10,7 +10,7 @@ from itertools import chain, product
 from typing import Any
 
 from overlapbench.grouping import grouped
-from overlapbench.reading.result import Row
+from overlapbench.reading.rows import Row
 from overlapbench.view import theme, vega
 from overlapbench.view.charts.naming import Naming, unnamed
 from overlapbench.view.charts.records import (

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from overlapbench.grouping import grouped
-from overlapbench.reading.result import Row
+from overlapbench.reading.rows import Row
 from overlapbench.view import theme, vega
 from overlapbench.view.charts.axes import Place
 from overlapbench.view.charts.naming import Naming, transport_names, unnamed

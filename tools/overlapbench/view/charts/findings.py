@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from overlapbench.findings.finding import LEAST
 from overlapbench.findings.rules import described
 from overlapbench.grouping import grouped
-from overlapbench.reading.result import Row
+from overlapbench.reading.rows import Row
 from overlapbench.statistics.intervals import measured, widened
 from overlapbench.view.charts.naming import describe, file_names, joined, transport_names
 from overlapbench.view.charts.records import Finding

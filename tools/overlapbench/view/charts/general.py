@@ -11,7 +11,7 @@ from typing import Any
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.counters import Better, Counter
-from overlapbench.reading.result import Row
+from overlapbench.reading.rows import Row
 from overlapbench.statistics import intervals
 from overlapbench.view import theme, vega
 from overlapbench.view.charts import axes, findings, naming

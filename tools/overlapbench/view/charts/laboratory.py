@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from overlapbench.reading.result import Row
+from overlapbench.reading.rows import Row
 from overlapbench.statistics import intervals
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, findings, finish, naming

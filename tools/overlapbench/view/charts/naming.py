@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.names import binary_count, binary_size
-from overlapbench.reading.result import HOST_LABEL, Row
+from overlapbench.reading.result import HOST_LABEL
+from overlapbench.reading.rows import Row
 
 Name = Callable[[Row], str]
 Naming = Callable[[Sequence[Row]], Name]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-from overlapbench.reading.result import Row
+from overlapbench.reading.rows import Row
 from overlapbench.statistics import intervals
 from overlapbench.view.charts import axes, findings, finish, naming
 from overlapbench.view.charts.cells import Cells

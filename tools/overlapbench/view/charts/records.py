@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from overlapbench.reading.result import Row
+from overlapbench.reading.rows import Row
 from overlapbench.view.vega import Record, Spec
 
 # From trusted rows to what they show, with its interval; "" if they show nothing for certain.

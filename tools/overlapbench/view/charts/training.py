@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from overlapbench.reading.counters import TIME
-from overlapbench.reading.result import Row
+from overlapbench.reading.rows import Row
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, findings, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars

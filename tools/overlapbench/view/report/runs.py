@@ -12,16 +12,9 @@ from overlapbench.grouping import grouped
 from overlapbench.output import ResultError, expand
 from overlapbench.reading.entries import read_entries
 from overlapbench.reading.program_run import ProgramRun, surroundings, to_program_run
-from overlapbench.reading.result import (
-    HOST_LABEL,
-    Result,
-    failed_self_test,
-    source_titles,
-    sum_up,
-    to_result,
-    unite,
-)
-from overlapbench.reading.source import load
+from overlapbench.reading.result import HOST_LABEL, Result, source_titles, to_result, unite
+from overlapbench.reading.rows import sum_up
+from overlapbench.reading.source import failed_self_test, load
 from overlapbench.view.charts.naming import joined
 
 LARGEST_ROWS = 20_000  # the most that a browser still shows, in a page of some 20 MB

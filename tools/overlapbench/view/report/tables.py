@@ -14,7 +14,7 @@ from overlapbench.grouping import grouped
 from overlapbench.judge.verdicts import Row as Judged
 from overlapbench.judge.wording import percent
 from overlapbench.reading.counters import TIME, Counter, Family, Table
-from overlapbench.reading.result import Row, State
+from overlapbench.reading.rows import Row, State
 from overlapbench.statistics import intervals
 from overlapbench.view.page import LEFT_OUT
 from overlapbench.view.report.runs import Run
