@@ -7,7 +7,7 @@ The first comes from tools/overlapbench/findings/apply.toml. The second comes fr
 apply*.json of docs/results, which docs/examples/apply/measure_apply.py wrote, and from the
 docstrings of apply_settings.py there.
 
-tests/tools/test_findings.py fails while the page is stale.
+tests/tools/test_apply.py fails while the page is stale.
 
 Exit status: 0 the page is up to date now; 2 it has no table, or is not writable.
 """

@@ -7,10 +7,10 @@ import pytest
 import samples
 import update_apply
 from apply_table import Gain, gains_of
+from findable import result, timed
 from overlapbench.findings.apply import APPLY, Advice, advise, takes_a_kernel, ways_of
 from overlapbench.findings.rules import CHANGES, LIMITS, OPTIONS
 from overlapbench.output import ResultError
-from test_findings import ROOT, result, timed
 
 
 def test_every_setting_has_a_way_and_tells_its_value() -> None:
@@ -61,7 +61,7 @@ def test_own_kernels_are_told_from_settings() -> None:
 
 
 def test_the_page_has_the_tables() -> None:
-    page = (ROOT / "docs/apply.md").read_text(encoding="utf-8")
+    page = (samples.TOOLS.parent / "docs/apply.md").read_text(encoding="utf-8")
     assert update_apply.with_table(page) == page, "run dev/update_apply.py"
     assert update_apply.with_gains(page) == page, "run dev/update_apply.py"
     for replaced in (update_apply.with_table, update_apply.with_gains):
