@@ -43,7 +43,7 @@ class CopyWorkload : public Workload {
     if (route_ == Route::kWithinDevice)
       cost.moved_bytes = 2 * static_cast<double>(bytes_);
     else
-      cost.memory_bytes = cost.copied_bytes = static_cast<double>(bytes_);
+      cost.memory_bytes = cost.copied_bytes = cost.host_bytes = static_cast<double>(bytes_);
     return cost;
   }
 

@@ -50,7 +50,7 @@ class StagedArray::StageWorkload : public Workload {
     if (stage_ == Stage::kCompute)
       cost.flops = 2 * elements * shape_.steps;
     else
-      cost.copied_bytes = elements * sizeof(float);
+      cost.copied_bytes = cost.host_bytes = elements * sizeof(float);
     return cost;
   }
   [[nodiscard]] bool enqueue_waits() const override {

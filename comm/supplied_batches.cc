@@ -80,7 +80,7 @@ class SuppliedBatches::DeviceWorkload : public StageWorkload {
 
   [[nodiscard]] Cost cost() const override {
     Cost cost;
-    if (copies_) cost.copied_bytes = static_cast<double>(shape().all_bytes());
+    if (copies_) cost.copied_bytes = cost.host_bytes = static_cast<double>(shape().all_bytes());
     return cost;
   }
   void Reset(Stream& stream) override {

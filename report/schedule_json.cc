@@ -29,6 +29,7 @@ std::string OfWork(const ScheduleRecord::Work& work) {
   };
   amount("flops", work.cost.flops);
   amount("moved_bytes", work.cost.moved_bytes + work.cost.copied_bytes);
+  amount("host_bytes", work.cost.host_bytes);
   amount("wire_bytes", work.cost.wire_bytes);
   amount("bus_factor", work.cost.bus_factor);
   if (work.sms) members.Count("sms", *work.sms);

@@ -192,6 +192,7 @@ TEST_F(MeasurementTest, ARunsCostIsTheSumOverItsWorks) {
              .moved_bytes = 20,
              .cached_bytes = 5,
              .copied_bytes = 300,
+             .host_bytes = 200,
              .memory_bytes = 7,
              .wire_bytes = 4000,
              .bus_factor = 1.5};
@@ -199,6 +200,7 @@ TEST_F(MeasurementTest, ARunsCostIsTheSumOverItsWorks) {
              .moved_bytes = 30,
              .cached_bytes = 6,
              .copied_bytes = 400,
+             .host_bytes = 50,
              .memory_bytes = 8,
              .wire_bytes = 5000,
              .bus_factor = 1.25};
@@ -207,6 +209,7 @@ TEST_F(MeasurementTest, ARunsCostIsTheSumOverItsWorks) {
   EXPECT_DOUBLE_EQ(cost.moved_bytes, 50);
   EXPECT_DOUBLE_EQ(cost.cached_bytes, 11);
   EXPECT_DOUBLE_EQ(cost.copied_bytes, 700);
+  EXPECT_DOUBLE_EQ(cost.host_bytes, 250);
   EXPECT_DOUBLE_EQ(cost.memory_bytes, 15);
   EXPECT_DOUBLE_EQ(cost.wire_bytes, 9000);
   EXPECT_DOUBLE_EQ(cost.bus_factor, 1.5);
@@ -368,6 +371,8 @@ TEST_F(BeatenBoundTest, IsExplainedByRanksThatAreFasterAtAStep) {
 
 TEST_F(BeatenBoundTest, IsExplainedByCopiesOfSeveralRanks) {
   a_.cost.copied_bytes = 1;
+  EXPECT_FALSE(Beaten(10).is_explained) << "GPUs' own links are not shared";
+  a_.cost.host_bytes = 1;
   const BeatenBound beaten = Beaten(10);
   EXPECT_EQ(beaten.is_explained, TestRanks().size() > 1);
   const bool is_said = beaten.fault.ends_with(": the ranks' copies alone share links and memory");

@@ -187,14 +187,17 @@ TEST_F(RunReporterTest, RowsHaveTheFormOfGoogleBenchmark) {
 TEST_F(RunReporterTest, ARowMayCarryItsSchedules) {
   Finished one = Measured("Race/Horse");
   ScheduleRecord record{.ranks = 4, .hosts = 2, .transport = "copy"};
-  record.works = {
-      {.name = "sum",
-       .work_class = WorkClass::kComm,
-       .collective = "AllReduce",
-       .transport = "mpi",
-       .cost = {.moved_bytes = 16, .copied_bytes = 4, .wire_bytes = 1024, .bus_factor = 1.5},
-       .sms = 24},
-      {.name = "multiply", .cost = {.flops = 8e9}}};
+  record.works = {{.name = "sum",
+                   .work_class = WorkClass::kComm,
+                   .collective = "AllReduce",
+                   .transport = "mpi",
+                   .cost = {.moved_bytes = 16,
+                            .copied_bytes = 4,
+                            .host_bytes = 3,
+                            .wire_bytes = 1024,
+                            .bus_factor = 1.5},
+                   .sms = 24},
+                  {.name = "multiply", .cost = {.flops = 8e9}}};
   record.runs = {
       {.name = "alone",
        .is_gated = false,
@@ -215,7 +218,7 @@ TEST_F(RunReporterTest, ARowMayCarryItsSchedules) {
       text.substr(begin, text.find('\n', begin) - begin),
       R"({"version": 1, "ranks": 4, "hosts": 2, "transport": "copy", "works": [)"
       R"({"name": "sum", "class": "COMM", "collective": "AllReduce", "transport": "mpi", )"
-      R"("moved_bytes": 20, "wire_bytes": 1024, "bus_factor": 1.5, "sms": 24}, )"
+      R"("moved_bytes": 20, "host_bytes": 3, "wire_bytes": 1024, "bus_factor": 1.5, "sms": 24}, )"
       R"({"name": "multiply", "class": "COMP", "flops": 8000000000}], "runs": [)"
       R"({"name": "alone", "gated": false, "lanes": [{"name": "host", "on_host": true}], )"
       R"("steps": [[1, 0, 0, 1, []]]}, )"

@@ -551,6 +551,7 @@ TEST_P(WorkloadsTest, ReportTheirCost) {
   for (const auto* copy : {"HostToDevice", "DeviceToHost"}) {
     const Cost cost = CostOf(copy, {{"bytes", "1M"}});
     EXPECT_EQ(cost.copied_bytes, 1 << 20) << copy;
+    EXPECT_EQ(cost.host_bytes, 1 << 20) << copy;
     EXPECT_EQ(cost.memory_bytes, 1 << 20) << copy;
     EXPECT_EQ(cost.moved_bytes, 0) << copy;
   }
@@ -559,6 +560,7 @@ TEST_P(WorkloadsTest, ReportTheirCost) {
   const Values staged = {{"parts", "3"}, {"part_elements", "1024"}, {"steps_added", "5"}};
   for (const auto* copy : {"StageIn", "StageOut"}) {
     EXPECT_EQ(CostOf(copy, staged).copied_bytes, 3 * 1024 * 4.0) << copy;
+    EXPECT_EQ(CostOf(copy, staged).host_bytes, 3 * 1024 * 4.0) << copy;
     EXPECT_EQ(CostOf(copy, staged).flops, 0) << copy;
   }
   EXPECT_EQ(CostOf("StageCompute", staged).flops, 2.0 * 3 * 1024 * 5);

@@ -39,6 +39,7 @@ struct Cost {
   double moved_bytes = 0;   // bytes read plus bytes written in this device's memory
   double cached_bytes = 0;  // bytes read from a cache or from shared memory, again and again
   double copied_bytes = 0;  // bytes copied from one memory to another, counted once
+  double host_bytes = 0;    // of those, the ones to or from the host's memory
   // Of a communication or copy: approximately what it reads and writes in this device's memory.
   double memory_bytes = 0;
   double wire_bytes = 0;       // a collective's size in bytes, as nccl-tests counts it (algbw)

@@ -36,7 +36,7 @@ MACHINE = Machine()
 # ---- schedules
 
 WORKS = [
-    {"name": "a", "class": "COMP", "flops": 5e9, "moved_bytes": 3},
+    {"name": "a", "class": "COMP", "flops": 5e9, "moved_bytes": 3, "host_bytes": 2},
     {
         "name": "b",
         "class": "COMM",
@@ -78,7 +78,8 @@ def test_all_that_a_file_says_of_a_schedule_is_read(key: str, tmp_path: Path) ->
         4,
         2,
         "copy",
-        (Work("a", "COMP", "", 5e9, 3, 0, ""), Work("b", "COMM", "AllReduce", 0, 0, 64, "nccl")),
+        (Work("a", "COMP", flops=5e9, moved_bytes=3, host_bytes=2),
+         Work("b", "COMM", "AllReduce", 0, 0, 64, "nccl")),
         (
             Run("planned", (None,), (Step(0, 0, 1.0),)),
             Run("pattern", (0, None), steps, Time(2.0, 0.5 / (2 * 1.96 * 2.0)),
@@ -353,17 +354,21 @@ def test_a_pair_that_tells_only_one_side_is_still_the_rows_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "shares"),
+    ("name", "host_bytes", "shares"),
     [
-        ("Overlap/HostToDevice+Gemm/bytes:1048576", True),
-        ("Lab/Triple/AllGather+DeviceToHost+Gemm/n:1", True),
-        ("Prefetch/Step/buffers:2", True),
-        ("Overlap/PeerCopy+Gemm/bytes:1048576", False),
-        ("Ddp/Overlap/layers:8", False),
+        ("Overlap/HostToDevice+Gemm/bytes:1048576", 0, True),  # as recorded without host_bytes
+        ("Lab/Triple/AllGather+DeviceToHost+Gemm/n:1", 0, True),
+        ("Prefetch/Step/buffers:2", 8, True),
+        ("Overlap/PeerCopy+Gemm/bytes:1048576", 0, False),
+        ("Ddp/Overlap/layers:8", 0, False),
     ],
 )
-def test_copies_of_more_gpus_of_a_host_are_refused(name: str, shares: bool) -> None:
-    base = replace(ddp(MACHINE, 2, 1), name=BenchmarkName.parse(name))
+def test_copies_of_more_gpus_of_a_host_are_refused(
+    name: str, host_bytes: float, shares: bool
+) -> None:
+    bare = ddp(MACHINE, 2, 1)
+    works = (replace(bare.works[0], host_bytes=host_bytes), *bare.works[1:])
+    base = replace(bare, name=BenchmarkName.parse(name), works=works)
     book = Book([base, ddp(MACHINE, 4, 1)])
     assert predict_one(book, base, Question(gpus=2)).ms > 0
     if not shares:

@@ -20,8 +20,8 @@ VERSION = 1
 TRACE = "Trace"  # the family of a row that was read from a trace
 SUMS = ("AllReduce", "ReduceScatter")  # of gradients, for which a step waits once, at its end
 _HANDOVER = re.compile(r"([0-9]+(?:\.[0-9]+)?) us on another")
-_HOST_COPIES = {"HostToDevice", "DeviceToHost"}  # workloads
-_HOST_FAMILIES = ("Copy", "Prefetch", "Supply")  # of such copies
+# Workloads that copy host memory. Results from before 28 November 2026 do not say so.
+_HOST_COPIES = {"HostToDevice", "DeviceToHost"}
 _BY_COPY = ("copy", "nccl_ce")  # transports that move data by copy engine
 
 
@@ -38,6 +38,7 @@ class Work:
     transport: str = ""  # if it is not the row's; likewise the ranks
     ranks: int = 0
     sms: float = 0  # that a communication holds; 0: none, or not known
+    host_bytes: float = 0  # of moved_bytes: those to or from the host's memory
 
     @property
     def computes(self) -> bool:
@@ -124,8 +125,8 @@ class Row:
     @property
     def copies_host_memory(self) -> bool:
         """Whether it copies to or from the host's memory, which all GPUs of a host share."""
-        family, workloads = self.name.family, self.name.workloads
-        return family in _HOST_FAMILIES or not _HOST_COPIES.isdisjoint(workloads)
+        said = any(work.host_bytes for work in self.works)
+        return said or not _HOST_COPIES.isdisjoint(self.name.workloads)
 
     @property
     def is_traced(self) -> bool:
@@ -219,6 +220,7 @@ def _row(name: BenchmarkName, backend: str, data: Mapping[str, Any]) -> Row:
             _least(one.get("wire_bytes", 0)),
             str(one.get("transport", "")),
             sms=_least(one.get("sms", 0)),
+            host_bytes=_least(one.get("host_bytes", 0)),
         )
         for one in data["works"]
     )
