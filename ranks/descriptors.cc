@@ -60,7 +60,7 @@ class Message {
         is_own_user = sender.uid == getuid();
       }
       for (std::size_t at = 0; control->cmsg_type == SCM_RIGHTS && at < bytes; at += sizeof(int)) {
-        int number{};
+        int number = 0;
         std::memcpy(&number, CMSG_DATA(control) + at, sizeof(number));
         received.emplace_back(number);
       }

@@ -79,7 +79,7 @@ void Notices::Send(const Message& message, const std::vector<int>& receivers) {
 
 // A request that has failed counts as done, since there is nobody to tell.
 bool Notices::Done(Sent& sent) {
-  int done{};
+  int done = 0;
   const int code = MPI_Testall(static_cast<int>(sent.requests.size()), sent.requests.data(), &done,
                                MPI_STATUSES_IGNORE);
   return done != 0 || code != MPI_SUCCESS;
@@ -96,7 +96,7 @@ bool Notices::Receive() {
 
 // The matched probe keeps other threads from receiving the same message.
 bool Notices::ReceiveOne() {
-  int there{};
+  int there = 0;
   MPI_Message handle = MPI_MESSAGE_NULL;
   MPI_Status status;
   if (MPI_Improbe(MPI_ANY_SOURCE, kTag, comm_, &there, &handle, &status) != MPI_SUCCESS ||

@@ -108,7 +108,7 @@ std::string CombineErrors(const std::vector<std::string>& errors) {
 void ThrowIfMpiFailed(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length{};
+  int length = 0;
   MPI_Error_string(code, text.data(), &length);
   throw Error(fmt::format("{} failed: {}", call, text.data()));
 }
@@ -117,9 +117,9 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
     : timeout_(timeout), progress_(progress) {
   const Progress::Scope scope(progress_, Phase::kStart);
   // MPI_THREAD_MULTIPLE: streams of the host backend call MPI from their own threads.
-  int started{};
-  int ended{};
-  int provided{};
+  int started = 0;
+  int ended = 0;
+  int provided = 0;
   MPI_CHECK(MPI_Finalized(&ended));
   // MPI itself would end the process.
   if (ended != 0) throw Error("MPI was finalized in this process and cannot be initialized again");
@@ -157,7 +157,7 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
 }
 
 Ranks::Ranks(const RankPlace& posed, Progress& progress, int hosts)
-    : timeout_(std::chrono::milliseconds{}),
+    : timeout_(std::chrono::milliseconds(0)),
       progress_(progress),
       host_ids_(posed.size),
       rank_(posed.rank),
@@ -188,7 +188,7 @@ void RequireStartedBy(const RankPlace& place, const Ranks& ranks) {
 
 std::string Ranks::LibraryVersion() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length{};
+  int length = 0;
   MPI_Get_library_version(text.data(), &length);
   const std::string whole = text.data();
   return whole.substr(0, whole.find(','));
@@ -413,8 +413,7 @@ void Ranks::MeasureClockOffset(MPI_Comm machine) {
 // A core that several ranks may use counts for each of them as its part of it.
 void Ranks::ShareCores(MPI_Comm machine) {
   const std::set<int> allowed = AllowedCores();
-  const auto count = std::make_shared<int>();
-  for (const int core : allowed) *count = core + 1;  // in their order
+  const auto count = std::make_shared<int>(allowed.empty() ? 0 : *allowed.rbegin() + 1);
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, count.get(), 1, MPI_INT, MPI_MAX, machine, &request));
   Await(request, "starting: sharing the machine's cores", count);
@@ -504,8 +503,8 @@ double NowMs() {
 }
 
 double ClockOffsetMs(const Ranks& ranks, MPI_Comm comm, const std::function<double()>& now_ms) {
-  int own{};
-  int size{};
+  int own = 0;
+  int size = 0;
   MPI_CHECK(MPI_Comm_rank(comm, &own));
   MPI_CHECK(MPI_Comm_size(comm, &size));
   if (own > 0) return Ask(ranks, comm, now_ms);

@@ -62,7 +62,7 @@ void AbortMpi(int status) {
   int started = 0;
   MPI_Initialized(&started);
   if (started == 0 || MpiHasEnded()) return;
-  int ranks{};
+  int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks > 1) MPI_Abort(MPI_COMM_WORLD, status);
 }

@@ -17,7 +17,8 @@ the rules to the bodies of its functions, and to constants that a number initial
                                       calls of what never returns
 
 Left out: what a macro expands to, case labels, other constant expressions, messages of exceptions,
-sums of strings, and constants named as seeds, whose random values any others could replace.
+sums of strings, constants named as seeds, whose random values any others could replace, and a 0
+that a variable holds until a call is told its address to fill it in.
 """
 
 import itertools
@@ -180,6 +181,8 @@ class _Walk:
             yield from self.expression(cursor)
             if cursor.kind == CursorKind.CXX_THROW_EXPR:
                 return  # the message
+        if cursor.kind == CursorKind.VAR_DECL and self.is_filled_in(cursor):
+            return
         children = list(cursor.get_children())
         if cursor.kind == CursorKind.LAMBDA_EXPR:
             follows, is_void = False, False
@@ -193,6 +196,17 @@ class _Walk:
             if is_statement(cursor, number, len(children)):
                 yield from self.deleted(child, follows=after or is_void)
             yield from self.inside(child, follows=after, is_void=is_void)
+
+    def is_filled_in(self, variable: Cursor) -> bool:
+        """`int size = 0; MPI_Comm_size(comm, &size);`"""
+        if not re.fullmatch(r"\w+ \w+ = 0", self.text(variable)):
+            return False
+        for used in variable.semantic_parent.walk_preorder():
+            operand = next(used.get_children(), used)
+            if operand.kind == CursorKind.DECL_REF_EXPR and operand.referenced == variable:
+                is_unary = used.kind == CursorKind.UNARY_OPERATOR
+                return is_unary and bool(used.type.kind == TypeKind.POINTER)
+        return False
 
     def deleted(self, statement: Cursor, *, follows: bool) -> Iterator[Mutant]:
         begin, end = self.span(statement)

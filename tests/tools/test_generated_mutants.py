@@ -127,6 +127,14 @@ void Count(std::vector<int>& v, bool plain) {
 }
 [[noreturn]] void Refuse() { throw 1; }
 int Fail() { Refuse(); }
+void Read(int* number);
+int Number() {
+  int number = 0;
+  CHECK((Read(&number), true));
+  int others = 0;
+  if (others < number) Read(&others);
+  return others;
+}
 """
     (tmp_path / "code.cc").write_text(code)
     entry = {"command": "c++ -std=c++20 -c code.cc"}
@@ -148,6 +156,10 @@ int Fail() { Refuse(); }
             ("0", "1"),
             ("1", "(1 + 1)"),
             ("1", "0"),
+            ("0", "1"),
+            ("others < number", "others <= number"),
+            ("others < number", "others >= number"),
+            ("Read(&others);", ""),
         ]
     )
 
