@@ -25,7 +25,7 @@ class OnEachBackend : public testing::TestWithParam<Backend> {
       GTEST_SKIP() << "needs " << gpus_needed() << " GPUs, " << VisibleGpus() << " visible";
     device_ = OpenDevice();
   }
-  [[nodiscard]] std::unique_ptr<Device> OpenDevice() const {
+  [[nodiscard]] virtual std::unique_ptr<Device> OpenDevice() const {
     return GetParam() == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal());
   }
 

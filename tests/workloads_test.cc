@@ -17,12 +17,10 @@
 
 #include "backends.h"
 #include "benchmarks/catalog.h"
-#include "comm/staged_array.h"
-#include "device/watches.h"
-#include "recording_device.h"
 #include "test_ranks.h"
 #include "watched_stream.h"
 #include "workload/data.h"
+#include "workload_fixture.h"
 
 namespace overlapbench {
 namespace {
@@ -94,77 +92,23 @@ std::vector<Settings> SmallSettings(const WorkloadSpec& spec) {
   return all;
 }
 
-// Copies a batch piece by piece on the host, whose device has no such call.
-class BatchingDevice : public RecordingDevice {
- public:
-  explicit BatchingDevice(std::unique_ptr<Device> device)
-      : RecordingDevice(std::move(device)), info_(RecordingDevice::info()) {
-    info_.no_batch_copy = "";
-  }
-  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
-  void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) override {
-    if (backend() == Backend::kCuda) return RecordingDevice::CopyBatch(stream, pieces);
-    for (const auto& [destination, source, bytes] : pieces) stream.Copy(destination, source, bytes);
-  }
-
- private:
-  DeviceInfo info_;
-};
-
-StagedShape ShapeOf(const Settings& settings) {
-  const long parts = settings.Integer("parts");
-  return {parts, parts, settings.Integer("part_elements"),
-          static_cast<int>(settings.Integer("steps_added")),
-          MemoryKindNamed(settings.Text("memory"))};
-}
-
-// A stage of an array as a separate workload; otherwise only scenarios make one.
-WorkloadSpec StageSpec(const Machine& machine, const char* name, Stage stage) {
-  WorkloadSpec spec;
-  spec.name = name;
-  spec.axes = {IntegerAxis("parts", "", 1, 1000, "3"),
-               IntegerAxis("part_elements", "", 1, 1L << 20, "1024"),
-               IntegerAxis("steps_added", "", 1, 1000, "3"),
-               ChoiceAxis("memory", "", {"pinned", "registered", "pageable"}, "pinned")};
-  spec.excluded = [&device = machine.device](const Settings& settings) {
-    return NoSuchMemory(device, settings);
-  };
-  spec.make = [machine, stage](const Settings& settings) {
-    return StagedArray::MakeStage(std::make_shared<StagedArray>(machine, ShapeOf(settings)), stage);
-  };
-  return spec;
-}
-
-class WorkloadsTest : public RanksOnEachBackend {
+class WorkloadsTest : public WorkloadFixture {
  protected:
-  void SetUp() override {
-    RanksOnEachBackend::SetUp();
-    if (IsSkipped()) return;
-    device_ = std::make_unique<BatchingDevice>(
-        GetParam() == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal()));
-    machine_ = std::make_unique<Machine>(Machine{*device_, TestRanks()});
-    FillRegistry(registry_, *machine_);
-    registry_.Add({StageSpec(*machine_, "StageIn", Stage::kIn),
-                   StageSpec(*machine_, "StageCompute", Stage::kCompute),
-                   StageSpec(*machine_, "StageOut", Stage::kOut)});
-    stream_ = device_->CreateStream({});
-  }
-
   // Calls check(workload, name) for every workload in every setting, all ranks together. What
   // computes on one rank needs no second one.
   template <class Check>
   void ForEachWorkload(const Check& check) {
-    for (const auto& spec : registry_.specs()) {
+    for (const auto& spec : specs()) {
       if (!spec.missing.empty()) continue;
       if (spec.work_class == WorkClass::kCompute && TestRanks().size() > 1) continue;
       const auto all = SmallSettings(spec);
       EXPECT_FALSE(all.empty()) << spec.name << " was not tested at all";
       for (const auto& settings : all) {
         SCOPED_TRACE(spec.name + settings.NameSuffix());
-        device_->TakeAllocated();
+        TakeAllocated();
         const auto workload = spec.make(settings);
         workload->Connect();
-        buffers_ = device_->TakeAllocated();
+        buffers_ = TakeAllocated();
         check(*workload, spec.name + settings.NameSuffix());
         TestRanks().Barrier("the end of " + spec.name);
         if (HasFailure()) return;
@@ -172,28 +116,10 @@ class WorkloadsTest : public RanksOnEachBackend {
     }
   }
 
-  const WorkloadSpec& Spec(const std::string& name) { return registry_.Find(name); }
-  std::unique_ptr<ActivityWatch> Watch() { return device_->watches().Activities(); }
-  using Values = std::map<std::string, std::string>;
-  // At the default value of every axis that `values` does not name.
-  Settings SettingsOf(const std::string& name, const Values& values) {
-    Settings settings;
-    for (const auto& axis : Spec(name).axes) {
-      const auto own = values.find(axis.name);
-      settings.Set(axis, own == values.end() ? axis.values.front() : axis.canonical(own->second));
-    }
-    return settings;
-  }
-  Cost CostOf(const std::string& name, const Values& values) { return Make(name, values)->cost(); }
-  std::unique_ptr<Workload> Make(const std::string& name, const Values& values) {
-    auto workload = Spec(name).make(SettingsOf(name, values));
-    workload->Connect();
-    return workload;
-  }
   std::unique_ptr<Workload> MakeWithItsBuffers(const std::string& name, const Values& values) {
-    device_->TakeAllocated();
+    TakeAllocated();
     auto workload = Make(name, values);
-    buffers_ = device_->TakeAllocated();
+    buffers_ = TakeAllocated();
     return workload;
   }
   // Of the result of one run, which must be right.
@@ -207,10 +133,6 @@ class WorkloadsTest : public RanksOnEachBackend {
 
   void Reset(Workload& workload) {
     workload.Reset(stream());
-    Finish();
-  }
-  void Run(Workload& workload) {
-    workload.Enqueue(stream());
     Finish();
   }
   void RunPart(Workload& workload, long index, long count) {
@@ -240,8 +162,8 @@ class WorkloadsTest : public RanksOnEachBackend {
   Bytes ReadBuffers() { return ReadBuffersThrough(stream()); }
   // The contents of its buffers while a gate holds its enqueued run.
   Bytes ReadBuffersBehindAGate(Workload& workload) {
-    const auto gate = device_->CreateGate();
-    const auto other = device_->CreateStream({});
+    const auto gate = device().CreateGate();
+    const auto other = device().CreateStream({});
     gate->Arm(stream());
     workload.Enqueue(stream());
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -274,13 +196,11 @@ class WorkloadsTest : public RanksOnEachBackend {
     through.Synchronize(kRanksPatience, "reading buffers");
     return all;
   }
-  Stream& stream() { return *stream_; }
-  void Finish() { stream().Synchronize(kRanksPatience, "the test"); }
 
-  std::unique_ptr<BatchingDevice> device_;
-  std::unique_ptr<Machine> machine_;
-  Registry registry_;
-  std::unique_ptr<Stream> stream_;
+  std::vector<std::span<std::byte>> TakeAllocated() {
+    return dynamic_cast<BatchingDevice&>(device()).TakeAllocated();
+  }
+
   std::vector<std::span<std::byte>> buffers_;
 };
 INSTANTIATE_ON_EACH_BACKEND(WorkloadsTest);
@@ -360,24 +280,6 @@ TEST_P(WorkloadsTest, CompareTheFirstRowTheLastAndSomeBetween) {
   }
 }
 
-TEST_P(WorkloadsTest, SayWhenTheyAreCopyEngines) {
-  for (const std::string name : {"HostToDevice", "DeviceToHost", "DeviceCopy"}) {
-    for (const std::string engine : {"copy", "sm"}) {
-      const Values values = {{"engine", engine}};
-      const bool may_be = engine == "copy";
-      EXPECT_EQ(Spec(name).by_copy_engine(SettingsOf(name, values)),
-                may_be && name != "DeviceCopy");
-      if (GetParam() == Backend::kCuda) continue;
-      const auto workload = Make(name, values);
-      const auto watch = Watch();
-      Run(*workload);
-      EXPECT_EQ(std::ranges::count(watch->Stop().records, ActivityKind::kCopy, &Activity::kind),
-                may_be ? 1 : 0);
-    }
-  }
-  EXPECT_TRUE(Spec("BatchCopy").by_copy_engine(SettingsOf("BatchCopy", {})));
-}
-
 // Two inputs with the same values would hide one that is read in place of the other. Memory that is
 // filled with one byte is no input.
 TEST_P(WorkloadsTest, HaveInputsThatDiffer) {
@@ -452,162 +354,6 @@ TEST_P(WorkloadsTest, FingerprintOnlyTheirResult) {
   EXPECT_EQ(FingerprintOfRun("StageOut", {}), FingerprintOfRun("StageOut", {}));
   EXPECT_NE(FingerprintOfRun("StageOut", {}), FingerprintOfRun("StageOut", {{"steps_added", "4"}}));
   EXPECT_FALSE(FingerprintOfRun("StageIn", {}).has_value());
-}
-
-TEST_P(WorkloadsTest, GiveTheReasonForExcludedCombinations) {
-  struct {
-    const char* name;
-    Values values;
-    std::string reason;
-  } const cases[] = {
-      {"HostToDevice", {{"bytes", "6"}}, "bytes must be a multiple of 4"},
-      {"DeviceCopy", {{"bytes", "7"}}, "bytes must be a multiple of 4"},
-      {"DeviceToHost",
-       {{"engine", "sm"}, {"memory", "pageable"}},
-       "a kernel cannot access pageable memory"},
-      {"StreamKernel", {{"array_bytes", "2"}}, "array_bytes must be a multiple of 4"},
-      {"L2Kernel", {{"l2_bytes", "24K"}}, "l2_bytes must be a multiple of 16K"},
-      {"ChainKernel", {{"chain_bytes", "48K"}}, "chain_bytes must be a power of two from 8 to 8G"},
-      {"ChainKernel",
-       {{"chain_bytes", "4K"}, {"chain_steps", "1024"}},
-       "chain_steps must be less than chain_bytes / 4, or a chain would end where it began"},
-      {"Attention", {{"sequence", "200"}}, "sequence must be a multiple of 128"},
-      {"BatchCopy",
-       {{"bytes", "64"}, {"fragments", "32"}},
-       "bytes must be a multiple of 4 * fragments"},
-      {"Pieces",
-       {{"total_steps", "100"}, {"launches", "16"}},
-       "total_steps must be a multiple of launches"}};
-  for (const auto& [name, values, reason] : cases)
-    EXPECT_EQ(Spec(name).excluded(SettingsOf(name, values)), reason) << name;
-}
-
-TEST_P(WorkloadsTest, CopyInBatchesWhereTheDeviceCan) {
-  Registry registry;
-  Machine machine{device(), TestRanks()};
-  FillRegistry(registry, machine);
-  const auto settings = SettingsOf("BatchCopy", {{"bytes", "64"}, {"fragments", "16"}});
-  EXPECT_EQ(registry.Find("BatchCopy").excluded(settings), device().info().no_batch_copy);
-}
-
-TEST_P(WorkloadsTest, HaveOneKindOfHostMemoryOnTheHost) {
-  const std::string reason = GetParam() == Backend::kHost
-                                 ? "the host backend has one kind of memory: use memory:pinned"
-                                 : "";
-  for (const auto* name : {"HostToDevice", "DeviceToHost"}) {
-    EXPECT_EQ(Spec(name).excluded(SettingsOf(name, {{"memory", "pinned"}})), "") << name;
-    for (const auto* kind : {"registered", "pageable"})
-      EXPECT_EQ(Spec(name).excluded(SettingsOf(name, {{"memory", kind}})), reason) << name;
-  }
-}
-
-// The gate must not hold what they wait for.
-TEST_P(WorkloadsTest, SayWhenEnqueueingWaits) {
-  struct {
-    const char* name;
-    Values values;
-    bool waits;
-  } const cases[] = {{"HostToDevice", {{"memory", "registered"}}, false},
-                     {"HostToDevice", {{"memory", "pageable"}}, true},
-                     {"DeviceCopy", {}, false},
-                     {"BatchCopy", {}, false},
-                     {"StageIn", {{"memory", "pinned"}}, false},
-                     {"StageIn", {{"memory", "pageable"}}, true},
-                     {"StageCompute", {{"memory", "pageable"}}, false},
-                     {"StageOut", {{"memory", "pageable"}}, true},
-                     {"EmptyKernel", {}, false},
-                     {"RoundTrip", {}, true}};
-  for (const auto& [name, values, waits] : cases)
-    EXPECT_EQ(Make(name, values)->enqueue_waits(), waits) << name;
-}
-
-TEST_P(WorkloadsTest, ReportTheirCost) {
-  const Cost tile = CostOf("Gemm", {{"n", "64"}, {"grid", "3x2"}, {"work", "tile"}});
-  EXPECT_EQ(tile.flops, 2.0 * 48 * 32 * 64);
-  EXPECT_EQ(tile.moved_bytes, 4.0 * (32 * 64 + 64 * 48 + 32 * 48));
-  const Cost full = CostOf("Gemm", {{"n", "64"}, {"grid", "3x2"}, {"work", "full"}});
-  EXPECT_EQ(full.flops, 2.0 * 64 * 64 * 64);
-  EXPECT_EQ(full.moved_bytes, 4.0 * 3 * 64 * 64);
-  const Cost triad = CostOf("StreamKernel", {{"array_bytes", "1M"}});
-  EXPECT_EQ(triad.moved_bytes, 3.0 * (1 << 20));
-  EXPECT_EQ(triad.flops, 2.0 * (1 << 18));
-  EXPECT_EQ(CostOf("L2Kernel", {{"l2_bytes", "32K"}, {"l2_passes", "3"}}).cached_bytes,
-            3.0 * 32768);
-  const auto bytes_of = [this](const char* name) {
-    return static_cast<double>(Spec(name).footprint(SettingsOf(name, {})).device_bytes);
-  };
-  EXPECT_EQ(CostOf("FmaKernel", {{"fma_steps", "3"}}).flops, 2.0 * 3 * bytes_of("FmaKernel") / 8);
-  EXPECT_EQ(CostOf("SharedKernel", {{"shared_steps", "3"}}).cached_bytes,
-            3.0 * bytes_of("SharedKernel") * 64 / 68);
-  EXPECT_EQ(CostOf("Attention", {{"heads", "3"}, {"sequence", "256"}}).flops,
-            3.0 * 4 * 256 * 256 * 128);
-  EXPECT_EQ(CostOf("Attention", {{"heads", "3"}, {"sequence", "256"}}).moved_bytes,
-            3.0 * 4 * 256 * 128 * 2);
-  const Cost gelu = CostOf("GeluFused", {{"count", "1000"}, {"precision", "fp32"}});
-  EXPECT_EQ(gelu.moved_bytes, 2.0 * 4 * 1000);
-  const Cost softmax =
-      CostOf("SoftmaxFused", {{"matrix_bytes", "1M"}, {"columns", "1024"}, {"precision", "fp32"}});
-  EXPECT_EQ(softmax.moved_bytes, 2.0 * (1 << 20));
-  for (const auto* copy : {"HostToDevice", "DeviceToHost"}) {
-    const Cost cost = CostOf(copy, {{"bytes", "1M"}});
-    EXPECT_EQ(cost.copied_bytes, 1 << 20) << copy;
-    EXPECT_EQ(cost.host_bytes, 1 << 20) << copy;
-    EXPECT_EQ(cost.memory_bytes, 1 << 20) << copy;
-    EXPECT_EQ(cost.moved_bytes, 0) << copy;
-  }
-  EXPECT_EQ(CostOf("DeviceCopy", {{"bytes", "1M"}}).moved_bytes, 2 << 20);
-  EXPECT_EQ(CostOf("BatchCopy", {{"bytes", "1M"}, {"fragments", "16"}}).copied_bytes, 1 << 20);
-  const Values staged = {{"parts", "3"}, {"part_elements", "1024"}, {"steps_added", "5"}};
-  for (const auto* copy : {"StageIn", "StageOut"}) {
-    EXPECT_EQ(CostOf(copy, staged).copied_bytes, 3 * 1024 * 4.0) << copy;
-    EXPECT_EQ(CostOf(copy, staged).host_bytes, 3 * 1024 * 4.0) << copy;
-    EXPECT_EQ(CostOf(copy, staged).flops, 0) << copy;
-  }
-  EXPECT_EQ(CostOf("StageCompute", staged).flops, 2.0 * 3 * 1024 * 5);
-  EXPECT_EQ(CostOf("StageCompute", staged).copied_bytes, 0);
-  EXPECT_EQ(CostOf("EmptyKernel", {}).flops, 0);
-  EXPECT_EQ(CostOf("Delay", {}).flops, 0);
-}
-
-TEST_P(WorkloadsTest, CollectivesNeedTheMemoryOfTheirBuffersAlone) {
-  if (TestRanks().size() == 1) GTEST_SKIP() << "collectives need two ranks";
-  for (const auto& [place, buffers] : {std::pair{"out", 2U}, std::pair{"in", 1U}}) {
-    const Footprint footprint =
-        Spec("AllReduce").footprint(SettingsOf("AllReduce", {{"bytes", "1M"}, {"place", place}}));
-    EXPECT_EQ(footprint.device_bytes, buffers << 20) << place;
-    EXPECT_EQ(footprint.host_bytes, 0U) << place;
-  }
-}
-
-// nccl-tests, doc/PERFORMANCE.md. Memory is read and written by this rank and by its peers.
-TEST_P(WorkloadsTest, CollectivesCountBytesAsNcclTests) {
-  if (TestRanks().size() == 1) GTEST_SKIP() << "collectives need two ranks";
-  const double others = (TestRanks().size() - 1.0) / TestRanks().size();
-  struct {
-    const char* name;
-    double bus_factor;
-    double memory_factor;
-  } const cases[] = {{"AllToAll", others, 2},  {"AllReduce", 2 * others, 3},
-                     {"AllGather", others, 2}, {"ReduceScatter", others, 1},
-                     {"Broadcast", 1, 1},      {"SendRecv", 1, 2}};
-  for (const auto& [name, bus_factor, memory_factor] : cases) {
-    for (const auto& [place, buffers] : {std::pair("out", 2), std::pair("in", 1)}) {
-      const Cost cost = CostOf(name, {{"bytes", "49176"}, {"place", place}});
-      EXPECT_EQ(cost.wire_bytes, 49176) << name;
-      EXPECT_DOUBLE_EQ(cost.bus_factor, bus_factor) << name;
-      EXPECT_DOUBLE_EQ(cost.memory_bytes, memory_factor * 49176 * buffers / 2) << name << place;
-    }
-  }
-}
-
-TEST_P(WorkloadsTest, CollectivesNeedASecondRank) {
-  for (const auto* name :
-       {"AllToAll", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "SendRecv"}) {
-    const std::string missing = GetParam() == Backend::kHost
-                                    ? "needs at least 2 ranks, has 1 (--ranks 2)"
-                                    : "needs at least 2 GPUs, one per rank; has 1";
-    EXPECT_EQ(Spec(name).missing, TestRanks().size() > 1 ? "" : missing) << name;
-  }
 }
 
 }  // namespace
