@@ -3,50 +3,29 @@
 #include <exception>
 #include <sstream>
 
-#include "device/error.h"
-
 namespace overlapbench {
 namespace {
 
-struct PhaseText {
-  Phase phase;
-  std::string_view short_name;
-  std::string_view text;
-};
-
-constexpr PhaseText kPhases[] = {
-    {Phase::kStart, "start", "starting MPI"},
-    {Phase::kAgree, "agree", "comparing flags and devices"},
-    {Phase::kConnect, "connect", "making a communicator"},
-    {Phase::kMake, "make", "making workloads"},
-    {Phase::kFill, "fill", "filling inputs"},
-    {Phase::kFirst, "first", "first run"},
-    {Phase::kVerify, "verify", "verifying"},
-    {Phase::kEnqueue, "enqueue", "enqueueing a sample"},
-    {Phase::kMeet, "meet", "meeting the other ranks"},
-    {Phase::kWait, "wait", "waiting for the stream"},
-    {Phase::kTimes, "times", "agreeing on a sample's times"},
-    {Phase::kReport, "report", "reporting a row"},
-    {Phase::kWrite, "write", "writing results"},
-    {Phase::kEnd, "end", "ending"},
-    {Phase::kBetween, "between", "between benchmarks"},
-};
-
-const PhaseText& TextOf(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
+// In the order of Phase.
+constexpr std::string_view kPhases[] = {"starting MPI",
+                                        "comparing flags and devices",
+                                        "making a communicator",
+                                        "making workloads",
+                                        "filling inputs",
+                                        "first run",
+                                        "verifying",
+                                        "enqueueing a sample",
+                                        "meeting the other ranks",
+                                        "waiting for the stream",
+                                        "agreeing on a sample's times",
+                                        "reporting a row",
+                                        "writing results",
+                                        "ending",
+                                        "between benchmarks"};
 
 }  // namespace
 
-std::string_view Describe(Phase phase) { return TextOf(phase).text; }
-std::string_view ShortName(Phase phase) { return TextOf(phase).short_name; }
-
-Phase PhaseNamed(std::string_view short_name) {
-  std::string names;
-  for (const auto& [phase, name, text] : kPhases) {
-    if (name == short_name) return phase;
-    names += (names.empty() ? "" : ", ") + std::string(name);
-  }
-  throw UsageError("there is no phase '" + std::string(short_name) + "': choose one of " + names);
-}
+std::string_view Describe(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
 
 Progress::Scope::Scope(Progress& progress, Phase phase, std::string_view detail)
     : progress_(progress),

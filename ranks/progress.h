@@ -35,11 +35,8 @@ enum class Phase : std::uint8_t {
   kBetween,  // none of these
 };
 
-// A phase's description in messages, "waiting for the stream", and its name in flags, "wait".
+// A phase's description in messages, such as "waiting for the stream".
 std::string_view Describe(Phase phase);
-std::string_view ShortName(Phase phase);
-// Throws UsageError, which lists all phases, if none has that short name.
-Phase PhaseNamed(std::string_view short_name);
 
 class Progress {
  public:

@@ -393,8 +393,6 @@ std::string Ranks::RollCall() {
                      InSeconds(kRollCallPatience));
 }
 
-double Ranks::CommonClockMs() const { return OnCommonClockMs(NowMs()); }
-
 // The ranks of a machine share its clock. Its first rank compares it with rank 0's.
 void Ranks::MeasureClockOffset(MPI_Comm machine) {
   MPI_Comm first_ranks = MPI_COMM_NULL;

@@ -156,9 +156,7 @@ class Ranks {
   // most three tenths of a second.
   [[nodiscard]] std::string RollCall();
 
-  // Milliseconds on the clock that all ranks share.
-  [[nodiscard]] double CommonClockMs() const;
-  // What that clock shows when this process's clock shows `own_ms` (NowMs).
+  // Milliseconds on the clock that all ranks share when this process's clock shows `own_ms` (NowMs).
   [[nodiscard]] double OnCommonClockMs(double own_ms) const { return own_ms + clock_offset_ms_; }
 
   // The communicators of the measured traffic, separate from that of the suite's own messages. They

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "device/error.h"
-#include "thrown.h"
 
 namespace overlapbench {
 namespace {
@@ -52,16 +51,6 @@ TEST(ProgressTest, AfterAnErrorThePhaseStays) {
   } catch (const Error&) {
     EXPECT_EQ(progress.Where(), "waiting for the stream COMP");
   }
-}
-
-TEST(ProgressTest, EveryPhaseIsFoundByItsName) {
-  for (int i = 0; i <= static_cast<int>(Phase::kBetween); ++i) {
-    const auto phase = static_cast<Phase>(i);
-    EXPECT_EQ(PhaseNamed(ShortName(phase)), phase) << i;
-  }
-  EXPECT_EQ(Thrown<UsageError>([] { PhaseNamed("lunch"); }),
-            "there is no phase 'lunch': choose one of start, agree, connect, make, fill, first, "
-            "verify, enqueue, meet, wait, times, report, write, end, between");
 }
 
 TEST(ProgressTest, UnchangedCountsFromTheLastPhase) {

@@ -44,7 +44,7 @@ namespace {
 
 TEST_F(RanksTest, RanksShareAClock) {
   ranks().Barrier("the test");
-  const double now_ms = ranks().CommonClockMs();
+  const double now_ms = ranks().OnCommonClockMs(NowMs());
   std::array spread = {now_ms, -now_ms};
   ranks().Max(spread, "the test");
   EXPECT_LT(spread[0] + spread[1], 1000) << "ms between ranks of one machine";
@@ -60,7 +60,7 @@ TEST_F(RanksTest, RanksOfTwoMachinesShareAClock) {
     EXPECT_EQ(others.local_rank(), rank() == 0 ? 0 : rank() - 1);
     EXPECT_EQ(others.local_size(), rank() == 0 ? 1 : size() - 1);
     others.Barrier("the test");
-    const double now_ms = others.CommonClockMs();
+    const double now_ms = others.OnCommonClockMs(NowMs());
     std::array spread = {now_ms, -now_ms};
     others.Max(spread, "the test");
     EXPECT_LT(spread[0] + spread[1], 5000) << "ms between ranks";

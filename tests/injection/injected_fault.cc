@@ -1,8 +1,11 @@
 #include "tests/injection/injected_fault.h"
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -24,6 +27,18 @@ struct Target {
 void Signal(int signal) { kill(getpid(), signal); }
 
 void SleepMs(long ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+// The phases' short names, in the order of Phase.
+constexpr std::array<std::string_view, 15> kPhaseNames = {
+    "start", "agree", "connect", "make",   "fill",  "first", "verify", "enqueue",
+    "meet",  "wait",  "times",   "report", "write", "end",   "between"};
+
+Phase PhaseNamed(std::string_view name) {
+  const auto* const found = std::ranges::find(kPhaseNames, name);
+  if (found != kPhaseNames.end()) return static_cast<Phase>(found - kPhaseNames.begin());
+  throw UsageError(
+      fmt::format("there is no phase '{}': choose one of {}", name, fmt::join(kPhaseNames, ", ")));
+}
 
 struct Kind {
   std::string_view name;

@@ -4,7 +4,7 @@
 //
 //   --inject_fault=KIND@PHASE[,rank=R][,visit=N][,ms=M][,bytes=B]
 //
-// PHASE is the short name of a phase of ranks/progress.h. The fault strikes when rank R (default 0)
+// PHASE is a name of kPhaseNames in injected_fault.cc. The fault strikes when rank R (default 0)
 // enters it for the N-th time (default 1). KIND is a line of the table in injected_fault.cc. Faults
 // are real if possible: a killed process, a full disk, an allocation that cannot succeed, a kernel
 // that traps, an aborted communicator, a flipped bit in a result.
