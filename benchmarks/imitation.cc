@@ -19,8 +19,7 @@ double Time_us(const Machine& machine, Workload& workload) {
     workload.Reset(*stream);
     time_us = ShortestTime_us(machine, *stream, kRuns, kWhat, [&] { workload.Enqueue(*stream); });
   });
-  machine.ranks.Max({&time_us, 1}, std::string("timing ") + kWhat);
-  return time_us;
+  return machine.ranks.Max(time_us, std::string("timing ") + kWhat);
 }
 
 }  // namespace

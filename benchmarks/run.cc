@@ -32,9 +32,8 @@ std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path,
   } catch (const std::exception& caught) {
     error = caught.what();
   }
-  double failed = error.empty() ? 0 : 1;
-  ranks.Max({&failed, 1}, "opening output files");
-  if (failed > 0) throw UsageError(error);  // rank 0 prints it
+  if (ranks.Any(!error.empty(), "opening output files"))
+    throw UsageError(error);  // rank 0 prints it
   return file;
 }
 

@@ -271,6 +271,11 @@ void Ranks::Max(std::span<double> values, const std::string& what) {
   std::ranges::copy(*lent, values.begin());
 }
 
+double Ranks::Max(double value, const std::string& what) {
+  Max({&value, 1}, what);
+  return value;
+}
+
 std::vector<std::string> Ranks::Gather(const std::string& text, const std::string& what) {
   const auto lent = std::make_shared<std::vector<char>>(kTextBytes * size_);
   std::ranges::copy(Notices::Cut(text), lent->data() + kTextBytes * rank_);
@@ -295,9 +300,7 @@ std::vector<double> Ranks::GatherNumbers(std::span<const double> numbers, const 
 }
 
 std::vector<std::string> Ranks::GatherIfAny(const std::string& text, const std::string& what) {
-  auto any = static_cast<double>(!text.empty());
-  Max({&any, 1}, what);
-  return any > 0 ? Gather(text, what) : std::vector<std::string>();
+  return Any(!text.empty(), what) ? Gather(text, what) : std::vector<std::string>();
 }
 
 bool Ranks::IsSameOnAll(const std::string& text, const std::string& what) {

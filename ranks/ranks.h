@@ -109,6 +109,9 @@ class Ranks {
   void Barrier(const std::string& what);
   // Replaces each value by its maximum over the ranks: the same bits everywhere.
   void Max(std::span<double> values, const std::string& what);
+  [[nodiscard]] double Max(double value, const std::string& what);
+  // Whether it holds on at least one rank.
+  [[nodiscard]] bool Any(bool holds, const std::string& what) { return Max(holds, what) > 0; }
   // Every rank's text, by rank. Texts are cut to kTextBytes.
   static constexpr std::size_t kTextBytes = Notices::kTextBytes;
   [[nodiscard]] std::vector<std::string> Gather(const std::string& text, const std::string& what);
@@ -156,7 +159,8 @@ class Ranks {
   // most three tenths of a second.
   [[nodiscard]] std::string RollCall();
 
-  // Milliseconds on the clock that all ranks share when this process's clock shows `own_ms` (NowMs).
+  // Milliseconds on the clock that all ranks share when this process's clock shows `own_ms`
+  // (NowMs).
   [[nodiscard]] double OnCommonClockMs(double own_ms) const { return own_ms + clock_offset_ms_; }
 
   // The communicators of the measured traffic, separate from that of the suite's own messages. They

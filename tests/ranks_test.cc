@@ -145,15 +145,16 @@ TEST_F(RanksTest, MaxIsElementwise) {
 // Google Benchmark decides by these numbers: if they differ in one bit, ranks would diverge.
 TEST_F(RanksTest, MaxHasTheSameBitsEverywhere) {
   for (int i = 0; i < 100; ++i) {
-    double value = std::sin(1000 * rank() + i) / 3;
-    ranks().Max({&value, 1}, "the test");
-    double highest = value;
-    double lowest = -value;
-    ranks().Max({&highest, 1}, "the test");
-    ranks().Max({&lowest, 1}, "the test");
-    EXPECT_EQ(highest, -lowest);
+    const double value = ranks().Max(std::sin(1000 * rank() + i) / 3, "the test");
+    const double highest = ranks().Max(value, "the test");
+    EXPECT_EQ(highest, -ranks().Max(-value, "the test"));
     EXPECT_EQ(highest, value);
   }
+}
+
+TEST_F(RanksTest, AnyHoldsIfItHoldsOnOneRank) {
+  EXPECT_FALSE(ranks().Any(false, "the test"));
+  EXPECT_TRUE(ranks().Any(is_last(), "the test"));
 }
 
 TEST_F(RanksTest, GatherHasEveryTextInOrder) {

@@ -159,11 +159,8 @@ TEST_P(SamplerTest, TheSlowestRanksTimesAreTheSampleOfAllRanks) {
   for (const double time_ms :
        {sample.total_ms, sample.least_ms, sample.lanes[0].begin_ms, sample.lanes[0].end_ms,
         sample.steps[0].end_ms, sample.steps[1].begin_ms}) {
-    double highest_ms = time_ms;
-    double lowest_ms = -time_ms;
-    TestRanks().Max({&highest_ms, 1}, "the test");
-    TestRanks().Max({&lowest_ms, 1}, "the test");
-    EXPECT_EQ(highest_ms, -lowest_ms);
+    const double highest_ms = TestRanks().Max(time_ms, "the test");
+    EXPECT_EQ(highest_ms, -TestRanks().Max(-time_ms, "the test"));
   }
 }
 

@@ -5,7 +5,6 @@
 // A result is refused if any rank refuses it, as in a benchmark: in place, a rank may hold its part
 // of the result before anything has run.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -145,9 +144,7 @@ class WorkloadsTest : public WorkloadFixture {
     WatchedStream watched(stream());
     const Verdict verdict = workload.Verify(watched);
     EXPECT_FALSE(watched.pending()) << "verifying left work on the stream: " << verdict.fault;
-    std::array refused = {verdict.fault.empty() ? 0.0 : 1.0};
-    TestRanks().Max(refused, "agreeing on a verdict");
-    return refused[0] != 0;
+    return TestRanks().Any(!verdict.fault.empty(), "agreeing on a verdict");
   }
   // Buffers hold what freed ones left.
   void ClearBuffers() {
@@ -234,11 +231,10 @@ TEST_P(WorkloadsTest, RefuseOneWrongElement) {
     Reset(workload);
     const auto before = ReadBuffers();
     Run(workload);
-    std::array spoilt = {SpoilWhatChanged(before) ? 1.0 : 0.0};
-    TestRanks().Max(spoilt, "whether a buffer changed");
+    const bool spoilt = TestRanks().Any(SpoilWhatChanged(before), "whether a buffer changed");
     // PeerCopy leaves its result on another device. Transports other than NCCL's own allocate
     // memory that this device does not know of.
-    if (spoilt[0] == 0)
+    if (!spoilt)
       ASSERT_TRUE(name.starts_with("PeerCopy") || name.find("/transport:") != std::string::npos)
           << "it changed no buffer of this device";
     else
