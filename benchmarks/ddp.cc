@@ -82,8 +82,7 @@ std::vector<Run> BucketRuns(const Step& step, const std::vector<long>& buckets) 
   sequential.Add(lane, update, {.after = {summed}});
 
   Schedule pattern;
-  const std::size_t comp = pattern.AddLane({.name = "comp"});
-  const std::size_t comm = pattern.AddLane({.name = "comm"});
+  const auto [comp, comm] = AddLanes(pattern, false);
   pattern.Add(comp, forward);
   std::vector<std::size_t> made;
   for (long i = 0; i < layers; ++i)

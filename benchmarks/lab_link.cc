@@ -8,6 +8,7 @@
 // reach 95 % of the plateau, the highest point. Libraries hard-code such figures
 // (docs/laboratory.md compares them).
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -58,12 +59,6 @@ std::vector<long> Ladder(const Knob& knob, const Device& device) {
   return ladder;
 }
 
-std::string Written(const std::vector<long>& ladder) {
-  std::string text;
-  for (const long sms : ladder) text += (text.empty() ? "" : ",") + std::to_string(sms);
-  return text;
-}
-
 Values ValuesOf(const Catalog& catalog, const Knob& knob) {
   if (catalog.on_host()) return {{"bytes", "1M"}};
   return {{"bytes", "512M"}, {"transport", knob.transports}, {"place", knob.place}};
@@ -108,7 +103,7 @@ Remark ReportCurve(const std::vector<long>& ladder, const Measurement& measureme
 Scenario PointsOf(const Catalog& catalog, const Knob& knob) {
   Values values = ValuesOf(catalog, knob);
   if (!catalog.on_host() && !knob.axis.empty())
-    values[knob.axis] = Written(Ladder(knob, catalog.device));
+    values[knob.axis] = fmt::format("{}", fmt::join(Ladder(knob, catalog.device), ","));
   Scenario scenario = Baseline(fmt::format("{}/{}", kPoints, knob.collective),
                                catalog.workloads.Find(knob.collective), values);
   scenario.report = ReportPoint;

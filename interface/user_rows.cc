@@ -165,9 +165,7 @@ Remark JudgeEmptiness(const Measurement& measurement, const Remark& otherwise) {
     for (const auto& [took_ms, empty_ms] : TimesToCompare(measurement, work->name)) {
       if (took_ms > LongestEmpty_ms(measurement.device().backend(), empty_ms)) continue;
       return Remark::Invalid(fmt::format(
-          "'{}' left its lane empty: alone it took {:.1f} us, and an empty callable "
-          "{:.1f} "
-          "us; {}",
+          "'{}' left its lane empty: alone it took {:.1f} us, and an empty callable {:.1f} us; {}",
           work->name, took_ms * kMicrosecondsInMillisecond, empty_ms * kMicrosecondsInMillisecond,
           measurement.device().backend() == Backend::kHost
               ? "work this short cannot be measured"

@@ -1,5 +1,8 @@
 #include "workload/axis.h"
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "device/error.h"
@@ -42,9 +45,8 @@ std::string CanonicalGrid(std::string_view text) {
 
 std::string CanonicalChoice(std::string_view text, const std::vector<std::string>& choices) {
   if (std::ranges::find(choices, text) != choices.end()) return std::string(text);
-  std::string list;
-  for (const auto& choice : choices) list += (list.empty() ? "" : ", ") + choice;
-  throw UsageError("'" + std::string(text) + "' is not one of " + list + DidYouMean(text, choices));
+  throw UsageError(fmt::format("'{}' is not one of {}{}", text, fmt::join(choices, ", "),
+                               DidYouMean(text, choices)));
 }
 
 Axis Finish(Axis axis, std::string_view defaults, std::string_view standing) {
