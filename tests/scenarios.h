@@ -267,6 +267,7 @@ class ScenarioReport {
     };
     Sample sample;
     sample.total_ms = timing.total_ms;
+    sample.ranks.assign(TestRanks().size(), {.time_ms = timing.total_ms});
     for (const Schedule::Lane& lane : run.schedule.lanes()) {
       if (run.timed >= Timed::kLanes) sample.lanes.push_back(span_of(lane.name));
       sample.enqueue_ms.push_back(sample.enqueue_ms.empty() ? timing.enqueue_ms : 0);
