@@ -23,7 +23,7 @@ try the area launcher, because its mutants may kill any process. Verdicts:
     survived      all tests that reach it passed
     undecided     those passed that took the seconds of --first; --resume tries the others
     not reached   no test reaches it: a survivor too
-    untried       the --minutes were over: not counted. The order is random
+    untried       the --minutes were over, or the run was ended: not counted. The order is random
 
 Neither mutants that do not compile are counted nor those of equivalent.toml, which says why no test
 can notice them. build/generated-mutants/verdicts.json has every verdict, and the tests that passed.
@@ -340,9 +340,8 @@ def write(place: Path, code: bytes) -> None:
 def try_mutant(
     tree: MutatedTree, number: int, tests: Sequence[str], verdict: Verdict, first_s: float
 ) -> None:
-    """Runs the tests that have not passed yet."""
+    """Runs the tests that have not passed yet. A run that is ended meanwhile leaves it untried."""
     spent_s = 0.0
-    verdict.word = "survived" if tests else "not reached"
     for test in tests:
         if test in verdict.tried:
             continue
@@ -354,6 +353,7 @@ def try_mutant(
             verdict.word, verdict.note = "caught", note
             return
         verdict.tried += (test,)
+    verdict.word = "survived" if tests else "not reached"
 
 
 def table(verdicts: Sequence[Verdict]) -> tuple[str, bool]:

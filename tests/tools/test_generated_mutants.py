@@ -213,6 +213,31 @@ def test_verdicts_can_be_kept(tmp_path: Path) -> None:
     assert generated_mutants.read_verdicts(store) == {verdict.mutant: verdict}
 
 
+# ---- Trying
+
+
+@pytest.mark.parametrize(
+    ("first_s", "word"), [(9.0, "survived"), (1.0, "undecided")], ids=["all", "the first"]
+)
+def test_a_mutant_is_untried_until_its_tests_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_s: float, word: str
+) -> None:
+    tree = RecordedTree(tmp_path, {"a_test": "", "b_test": ""})
+    tree.seconds = {"a_test": 2, "b_test": 2}
+    verdict = Verdict("ranks", MUTANTS[0], "untried")
+    meanwhile = []
+
+    def catches(_test: str, _number: int) -> str:
+        meanwhile.append(verdict.word)
+        return ""
+
+    monkeypatch.setattr(tree, "catches", catches)
+    generated_mutants.try_mutant(tree, 0, list(tree.reaches), verdict, first_s)
+    assert set(meanwhile) == {"untried"}
+    assert verdict.word == word
+    assert verdict.tried == (("a_test", "b_test") if word == "survived" else ("a_test",))
+
+
 # ---- Running tests
 
 
