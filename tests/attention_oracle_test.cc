@@ -52,6 +52,16 @@ TEST(AttentionOracle, OneKeyIsItsValue) {
   }
 }
 
+// Of scores whose exponentials no double holds, too.
+TEST(AttentionOracle, ProbabilitiesDependOnDifferencesAlone) {
+  const std::vector<double> expected = Probabilities({0, 3, -5});
+  for (const double shift : {2e4, -2e4}) {
+    const std::vector<double> shifted = Probabilities({shift, shift + 3, shift - 5});
+    for (std::size_t key = 0; key < expected.size(); ++key)
+      EXPECT_NEAR(shifted[key], expected[key], 1e-12) << shift;
+  }
+}
+
 class AttentionErrorTest : public testing::Test {
  protected:
   double Error() { return LargestError(expected_, results_.data(), &worst_); }

@@ -167,6 +167,7 @@ TEST(EnergyMeter, TakesTheTicksInsideAnInterval) {
   EXPECT_EQ(Thrown<Error>([&] { (void)UseBetween({}, 0, 2000); }),
             "the energy counter did not change within 2.00 s");
   EXPECT_EQ(PeriodOf_ms({{0, 0}, {100, 1}, {201, 2}, {400, 3}}), 101);
+  EXPECT_EQ(PeriodOf_ms({{0, 0}, {100, 1}, {201, 2}}), 101);
   EXPECT_EQ(Thrown<Error>([&] { (void)PeriodOf_ms({{0, 0}}); }),
             "the energy counter did not change twice");
 }
@@ -330,15 +331,36 @@ TEST_F(RaplTest, SumsThePackagesAndNotTheirParts) {
   EXPECT_DOUBLE_EQ(rapl.Read_J() - begin_J, 0.35);
 }
 
+// The counter begins again after a joule.
 TEST_F(RaplTest, GoesOnWhereItWraps) {
-  WritePackage(0, 990'000);
-  Rapl rapl(root_);
-  const double begin_J = rapl.Read_J();
-  WritePackage(0, 40'000);
-  EXPECT_DOUBLE_EQ(rapl.Read_J() - begin_J, 0.05);
-  WritePackage(0, 10'000);
-  EXPECT_NE(Thrown<Error>([&] { (void)rapl.Read_J(); }).find("went backwards: it was reset"),
-            std::string::npos);
+  struct Case {
+    long before_uJ;
+    long now_uJ;
+    double joules;
+  };
+  for (const auto& [before_uJ, now_uJ, joules] :
+       {Case{0, 300'000, 0.3}, Case{990'000, 40'000, 0.05}, Case{600'000, 400'000, 0.8},
+        Case{500'000, 500'000, 0}, Case{500'000, 499'999, 0.999999},
+        Case{999'999, 500'000, 0.500001}}) {
+    WritePackage(0, before_uJ);
+    Rapl rapl(root_);
+    EXPECT_EQ(rapl.Read_J(), 0);
+    WritePackage(0, now_uJ);
+    EXPECT_DOUBLE_EQ(rapl.Read_J(), joules) << before_uJ;
+  }
+}
+
+TEST_F(RaplTest, SaysThatItWasReset) {
+  for (const auto& [before_uJ, now_uJ] :
+       {std::pair{499'999, 0}, {40'000, 10'000}, {999'999, 500'001}}) {
+    WritePackage(0, before_uJ);
+    Rapl rapl(root_);
+    EXPECT_EQ(rapl.Read_J(), 0);
+    WritePackage(0, now_uJ);
+    EXPECT_NE(Thrown<Error>([&] { (void)rapl.Read_J(); }).find("went backwards: it was reset"),
+              std::string::npos)
+        << before_uJ;
+  }
 }
 
 TEST_F(RaplTest, SaysWhyItCannotBeRead) {

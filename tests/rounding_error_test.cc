@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "workload/data.h"
@@ -166,9 +167,13 @@ TEST(RoundingErrorTest, AMissingShareIsFound) {
 TEST(RoundingErrorTest, IsDerivedFromTypeTermsRanksValuesAndAlarm) {
   constexpr double kUnit = 1.0 / 256;
   using enum Element;
-  EXPECT_EQ(UnitRoundoff(kBfloat16), kUnit);
-  EXPECT_EQ(UnitRoundoff(kFloat16), 1.0 / 2048);
-  EXPECT_EQ(UnitRoundoff(kFloat32), 0x1p-24);
+  for (const auto& [element, unit] : {std::pair{kFloat64, 0x1p-53},
+                                      {kFloat32, 0x1p-24},
+                                      {kFloat16, 1.0 / 2048},
+                                      {kBfloat16, kUnit},
+                                      {kFloat8, 1.0 / 8},
+                                      {kInt32, 0.0}})
+    EXPECT_EQ(UnitRoundoff(element), unit) << ToString(element);
   EXPECT_DOUBLE_EQ(ErrorOfSum(600).walk, 10 * 0x1p-24);
   EXPECT_EQ(ErrorOfSum(600).own, 0);
   EXPECT_DOUBLE_EQ(ErrorOfSum(600, Adder::kTensorCores).own, 150 * 0x1p-24);

@@ -490,6 +490,22 @@ TEST_P(SamplerTest, WorkThatDoesNotEndIsNamed) {
   TestRanks().Barrier("the test");
 }
 
+// A sixteenth of the repetitions is a chunk: four here.
+TEST_P(SamplerTest, ARepeatedRunIsEnqueuedUpToTwoChunksAhead) {
+  std::vector<std::unique_ptr<Event>> ends;
+  std::ptrdiff_t most = 0;
+  quick_.enqueue = [&](Stream& stream) {
+    most =
+        std::max(most, std::ranges::count_if(ends, [](const auto& end) { return !end->Done(); }));
+    stream.Record(*ends.emplace_back(machine().device.CreateEvent({.timed = false})));
+  };
+  Run run = DelayedRun(1ms);
+  run.schedule.Add(0, FakeWork("end", WorkClass::kCompute, quick_));
+  static_cast<void>(Sampler(machine(), kNoGate).Repeat(Prepare(run), 64));
+  EXPECT_GT(most, 4);
+  EXPECT_LE(most, 8);
+}
+
 // No rank waits for a timeout to learn of it, neither in the first run nor in a sample.
 TEST_P(SamplerTest, ABrokenLinkEndsEveryWait) {
   Sampler sampler(machine(), kGate);

@@ -11,6 +11,7 @@
 
 #include "sessions.h"
 #include "tests/forwarding_device.h"
+#include "thrown.h"
 
 namespace overlapbench {
 namespace {
@@ -163,6 +164,17 @@ TEST_P(SessionSamplesTest, AnEnqueueWithAdviceThatWaitsBehindTheGateIsAnErrorWit
   const auto session = OpenPair();
   waits = true;
   EXPECT_EQ(error_of([&] { session->Measure(); }), expected) << "after the warm-up";
+}
+
+// Samples of several repetitions are first taken once more with one alone.
+TEST_P(SessionSamplesTest, AnEnqueueWithAdviceThatWaitsWhileStreamingIsAnError) {
+  work_.enqueue = [](Stream& stream) { stream.Synchronize(kPatience, "waiting in Enqueue"); };
+  work_.gate_advice = "do not wait";
+  const ShortTimeout timeout(2000ms);
+  EXPECT_EQ(Thrown<AgreedError>([&] {
+              Open([this] { return Runs{SoloRun(comp())}; }, kGate, {{"cadence", "streaming"}});
+            }),
+            "'comp' waits for the device behind the closed start gate; do not wait");
 }
 
 TEST_P(SessionSamplesTest, AnEnqueueThatIsKnownToWaitIsNotTriedBehindTheGate) {

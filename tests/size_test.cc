@@ -47,7 +47,7 @@ TEST(WithSizesInDigits, ReplacesOnlyWholeWords) {
   EXPECT_EQ(WithSizesInDigits("1K\\1K"), "1024\\1K");
   for (const char* same :
        {"", "bytes:67108864", "bytes:[0-9]*M", "M", "H2M", "64Mlp", "6.M", "a{2}", "\\1K",
-        "grid:16x16", "64Ma", "64Mz", "64MA", "64MZ", "64M_", "64M0", "64M9"})
+        "grid:16x16", "cv:0.05", "64Ma", "64Mz", "64MA", "64MZ", "64M_", "64M0", "64M9"})
     EXPECT_EQ(WithSizesInDigits(same), same);
 }
 

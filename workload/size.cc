@@ -47,8 +47,8 @@ std::string WithSizesInDigits(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
     const std::string_view word(text.begin(), std::ranges::find_if_not(text, IsOfAWord));
-    const bool has_unit = !word.empty() && IsDigit(word.front()) && !IsDigit(word.back());
-    const auto size = has_unit ? ReadSize(word) : std::nullopt;
+    const bool has_no_unit = word.empty() || IsDigit(word.back());
+    const auto size = has_no_unit ? std::nullopt : ReadSize(word);
     plain += size ? std::to_string(*size) : std::string(word);
     text.remove_prefix(word.size());
     // The character after a backslash belongs to it.
