@@ -22,7 +22,7 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
 Family Copy() {
   std::vector<Counter> counters;
   for (const copy::Experiment& experiment : Experiments())
-    counters.insert(counters.end(), experiment.counters.begin(), experiment.counters.end());
+    for (const Counter& counter : experiment.counters) counters.push_back(counter);
   return {.name = "Copy",
           .about =
               "Bandwidth of every route, pipelines of copies and kernels against their bound, "

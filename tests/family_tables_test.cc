@@ -507,11 +507,16 @@ std::string ShownAxes(const std::vector<Axis>& axes, std::set<std::string>& seen
   return text;
 }
 
-std::string ShownSpec(const WorkloadSpec& spec, const Settings& defaults) {
+std::string ShownSpec(const WorkloadSpec& spec, Backend backend) {
+  const Settings defaults = SettingsOf(spec.axes, {});
   std::string text = fmt::format("{}: {}", spec.name, Shown(spec.work_class));
   if (spec.collective) text += ", collective";
   if (!spec.baseline) text += ", no baseline";
   if (spec.by_copy_engine && spec.by_copy_engine(defaults)) text += ", by copy engine";
+  if (backend != Backend::kHost) return text + "\n";
+  const Footprint needs = spec.footprint(defaults);
+  text += fmt::format(", {} B", needs.device_bytes);
+  if (needs.host_bytes > 0) text += fmt::format(" on the host {}", needs.host_bytes);
   return text + "\n";
 }
 
@@ -523,10 +528,9 @@ TEST_P(FamilyTables, AxesAreUnchanged) {
   std::set<std::string> seen;
   std::string text;
   for (const WorkloadSpec& spec : workloads.specs()) {
-    if (spec.axes.empty() ||
-        BeginsWith(spec.name, {"Cublas", "Mlp", "PeerCopy", "SoftmaxCudnn", "StandIn"}))
+    if (spec.axes.empty() || BeginsWith(spec.name, {"Cublas", "Mlp", "PeerCopy", "StandIn"}))
       continue;  // only builds with CUDA have them
-    text += ShownSpec(spec, SettingsOf(spec.axes, {})) + ShownAxes(spec.axes, seen);
+    text += ShownSpec(spec, GetParam()) + ShownAxes(spec.axes, seen);
   }
   for (const Scenario& scenario : AllScenarios({workloads, *device, machine})) {
     const bool is_long = BeginsWith(scenario.name, {"Decode/"});  // its rows, as on the host

@@ -240,7 +240,7 @@ TEST_F(MeasurementTest, WorkOfOtherRanksCostsNothingHere) {
   EXPECT_DOUBLE_EQ(Measure({run}).CostOf("run").flops, 12);
 }
 
-// That of a run is its largest.
+// That of a run is its largest, and the first of such.
 TEST_F(MeasurementTest, AProductIsReportedByItsSizes) {
   a_.cost.product = {2, 3, 4};
   b_.cost.product = {5, 6, 7};
@@ -252,6 +252,9 @@ TEST_F(MeasurementTest, AProductIsReportedByItsSizes) {
     EXPECT_EQ(counters.at("n"), 6);
     EXPECT_EQ(counters.at("k"), 7);
   }
+  a_.cost.product = {7, 6, 5};
+  b_.cost.product = {5, 6, 7};
+  EXPECT_EQ(Measure(Pair()).CostOf("both").product.m, 7);
   Counters none;
   ReportProduct({}, none);
   EXPECT_TRUE(none.empty());

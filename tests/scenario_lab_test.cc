@@ -2,6 +2,7 @@
 // samples whose truth is known. Times in milliseconds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -205,6 +206,25 @@ TEST(Partition, LimitsOnlyTheComputation) {
   for (const auto& run : row.runs()) {
     for (const Schedule::Step& step : run.schedule.steps())
       EXPECT_EQ(run.schedule.lanes()[step.lane].sms, step.name == "comp" ? 112 : 0) << run.name;
+  }
+}
+
+TEST(Partition, OffersSizesThatTheDeviceGrants) {
+  struct Case {
+    int sms;
+    SmPartitions partitions;
+    std::vector<std::string> sizes;
+  };
+  for (const auto& [sms, partitions, sizes] :
+       {Case{132, {8, 8, 128}, {"0", "128", "120", "112"}}, Case{20, {8, 8, 16}, {"0", "16", "8"}},
+        Case{132, {2, 2, 130}, {"0", "128", "120", "112"}}, Case{132, {}, {"0"}}}) {
+    const auto device = PosingDevice::WithMultiprocessors(sms, partitions);
+    Machine machine{*device, TestRanks()};
+    const Registry registry = AllWorkloads(machine);
+    for (const Scenario& scenario : AllScenarios({registry, *device, machine})) {
+      if (!scenario.name.starts_with("Lab/Partition/")) continue;
+      EXPECT_EQ(std::ranges::find(scenario.axes, "comp_sms", &Axis::name)->values, sizes) << sms;
+    }
   }
 }
 

@@ -49,9 +49,11 @@ class PosingDevice : public ForwardingDevice {
     device->info_.no_batch_copy = "";
     return device;
   }
-  static std::unique_ptr<PosingDevice> WithMultiprocessors(int multiprocessors) {
+  static std::unique_ptr<PosingDevice> WithMultiprocessors(
+      int multiprocessors, const SmPartitions& partitions = H200()->info_.partitions) {
     auto device = H200();
     device->info_.multiprocessors = multiprocessors;
+    device->info_.partitions = partitions;
     return device;
   }
   // An H200 whose bandwidths nobody knows.
