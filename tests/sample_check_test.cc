@@ -55,6 +55,11 @@ class SampleCheckTest : public testing::Test {
   std::vector<float> values_ = std::vector<float>(kRows * kColumns);
 };
 
+TEST(CheckingThreads, AreNoMoreThanCores) {
+  Progress progress(0, 1);
+  EXPECT_EQ(CheckingThreads(Ranks(RankPlace{}, progress)), 1);
+}
+
 TEST_F(SampleCheckTest, EveryOtherThreadUsesTheDevice) {
   const std::thread::id caller = std::this_thread::get_id();
   std::atomic<int> elsewhere = 0;

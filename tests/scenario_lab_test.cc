@@ -30,11 +30,13 @@ Cost CarryingBytes(double bytes) { return {.wire_bytes = bytes, .bus_factor = 1}
 
 // 100 MB in a millisecond are 100 GB/s.
 TEST(Link, ReportsTheBandwidthOfAPoint) {
-  ScenarioReport link = OnGpu("Lab/Link/Broadcast", {{"transport", "sm_load"}, {"comm_sms", "4"}});
-  link.Costs("Broadcast", CarryingBytes(100e6));
-  link.Takes("Broadcast", 4);
-  const Reported row = link.Report({{"Broadcast", Took(1)}});
-  ExpectCounters(row, {{"GBps", 100}, {"GBps_per_sm", 25}});
+  for (const int sms : {1, 4}) {
+    ScenarioReport link = OnGpu("Lab/Link/Broadcast", {{"transport", "sm_load"}});
+    link.Costs("Broadcast", CarryingBytes(100e6));
+    link.Takes("Broadcast", sms);
+    const Reported row = link.Report({{"Broadcast", Took(1)}});
+    ExpectCounters(row, {{"GBps", 100}, {"GBps_per_sm", 100.0 / sms}});
+  }
 }
 
 TEST(Link, HasNoBandwidthPerSmForCopyEngines) {
