@@ -528,6 +528,7 @@ TEST_P(FamilyTables, AxesAreUnchanged) {
   std::set<std::string> seen;
   std::string text;
   for (const WorkloadSpec& spec : workloads.specs()) {
+    EXPECT_NE(spec.summary, "") << spec.name;
     if (spec.axes.empty() || BeginsWith(spec.name, {"Cublas", "Mlp", "PeerCopy", "StandIn"}))
       continue;  // only builds with CUDA have them
     text += ShownSpec(spec, GetParam()) + ShownAxes(spec.axes, seen);

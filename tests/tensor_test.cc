@@ -374,6 +374,29 @@ TEST_P(TensorTest, RowsReadInBatchesMatchMemory) {
   for (long row = 1; row < 300; ++row) EXPECT_NE(held.Row(tensor, row), first) << row;
 }
 
+// The tensor changes between requests, so each row shows when it was read: 256 rows at once, from
+// that behind a row that was read already.
+TEST_P(TensorTest, RowsAreReadOnceAndAheadOfTheirRequest) {
+  const SharedTensor tensor = Make({.rows = 600, .columns = 16});
+  std::vector<std::vector<std::vector<float>>> was;  // at each time
+  const auto change = [&] {
+    Fill(tensor, rank(), static_cast<std::uint32_t>(was.size()));
+    HeldRows all(stream(), kPatience);
+    was.emplace_back();
+    for (long row = 0; row < 600; ++row) was.back().push_back(all.Row(tensor, row));
+  };
+  HeldRows held(stream(), kPatience);
+  change();
+  for (const long row : {0, 2}) held.Row(tensor, row);
+  change();
+  held.Row(tensor, 1);
+  change();
+  for (long row = 599; row >= 0; --row) {
+    const std::size_t time = row == 0 || row == 2 ? 0 : row <= 256 ? 1 : 2;
+    EXPECT_EQ(held.Row(tensor, row), was[time][row]) << row;
+  }
+}
+
 // Rows in batches, from both ends, and whole columns. The last column is the last to be read.
 TEST_P(TensorTest, ThreadsReadAtOnce) {
   constexpr long kRows = 300;
