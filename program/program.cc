@@ -234,10 +234,8 @@ int MainOfLauncher(const std::string& program, const StartRequest& request, Prog
 // The next file that is opened would take the place of a standard descriptor that is closed, as by
 // >&-, and get the output. Reading and writing these fails, as for a closed one.
 void OccupyStandardDescriptors() {
-  int opened = 0;
-  do opened = open("/", O_PATH);
-  while (opened >= 0 && opened <= STDERR_FILENO);
-  close(opened);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(standard, F_GETFD) == -1) open("/", O_PATH);  // takes the lowest number
 }
 
 }  // namespace

@@ -269,7 +269,9 @@ class MutatedTree(CopiedTree):
             log = self.copy / "build" / f"failed-{test}.log"
             log.write_text(ended.output)
             case = failed_case(test, ended.output)
-            print(f"left out, it fails without a mutant: {case}, see {log}", flush=True)
+            why = re.search(r"Failure\n([^[]*)", ended.output)
+            said = f": {' '.join(why[1].split())}" if why else ""
+            print(f"left out, it fails without a mutant: {case}, see {log}{said}", flush=True)
             return took_s, None
         lines = record.read_text().split() if record.is_file() else []
         return took_s, sorted({int(line) for line in lines})

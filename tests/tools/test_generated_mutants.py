@@ -241,6 +241,9 @@ def test_a_mutant_is_untried_until_its_tests_have_ended(
 # ---- Running tests
 
 
+FAILED = "[ RUN      ] A.Case\na.cc:7: Failure\nit is 1, not\n2\n[  FAILED  ] A.Case\n"
+
+
 class RecordedTree(generated_mutants.MutatedTree):
     """Its tests reach what a test of this file says."""
 
@@ -258,7 +261,7 @@ class RecordedTree(generated_mutants.MutatedTree):
     def run(self, test: str, **variables: str) -> Ended:
         self.ran.append(test)
         Path(variables["MUTANTS_REACHED"]).write_text(self.reaches[test])
-        return Ended(1, "[  FAILED  ] A.Case") if test == "bad_test" else Ended(0)
+        return Ended(1, FAILED) if test == "bad_test" else Ended(0)
 
 
 def test_only_programs_that_are_new_are_run_again_for_what_they_reach(
@@ -269,9 +272,9 @@ def test_only_programs_that_are_new_are_run_again_for_what_they_reach(
     assert tree.reach(tree.reaches) == expected
     assert sorted(tree.ran) == ["a_test_on_2", "b_test", "bad_test"]
     log = tmp_path / "build" / "failed-bad_test.log"
-    assert log.read_text() == "[  FAILED  ] A.Case"
+    assert log.read_text() == FAILED
     told = "left out, it fails without a mutant: bad_test: A.Case, see"
-    assert capsys.readouterr().out == f"{told} {log}\n"
+    assert capsys.readouterr().out == f"{told} {log}: it is 1, not 2\n"
     tree.ran.clear()
     assert tree.reach(tree.reaches) == expected
     assert sorted(tree.ran) == ["bad_test"], "a test that failed may pass now"
