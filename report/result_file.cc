@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "device/descriptor.h"
+
 namespace overlapbench {
 namespace {
 
@@ -52,12 +54,10 @@ bool IsGone(int descriptor, const std::string& path) {
 
 // Whether another run writes the file at `path`, or has just replaced it.
 bool IsInUse(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool is_locked = flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  const bool in_use = is_locked || IsGone(descriptor, path);
-  close(descriptor);
-  return in_use;
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.empty()) return false;
+  const bool is_locked = flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  return is_locked || IsGone(file.get(), path);
 }
 
 // Writes `text` at `begin`, in place of all that was there.
@@ -208,10 +208,8 @@ void RemovePartial(const std::string& path) {
   std::error_code code;
   const std::string target = std::filesystem::canonical(path, code);
   const std::string partial = (code ? path : target) + ".partial";
-  const int descriptor = open(partial.c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor < 0) return;
-  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) unlink(partial.c_str());
-  close(descriptor);
+  const Descriptor file(open(partial.c_str(), O_RDWR | O_CLOEXEC));
+  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) unlink(partial.c_str());
 }
 
 }  // namespace overlapbench

@@ -170,22 +170,29 @@ TEST_F(ResultFileTest, KeepsThePermissionsOfAnEarlierResult) {
   }
 }
 
-// Renamed first, a crash of the machine could leave an empty file in the earlier one's place.
+// Renamed first, a crash of the machine could leave an empty file in the earlier one's place. Rows
+// are flushed as they come for a twentieth of the time, and lines at the end.
 TEST_F(ResultFileTest, IsFlushedBeforeItReplacesAnEarlierResult) {
-  std::ofstream(path_) << "earlier";
-  ResultFile file(path_);
-  std::vector<std::pair<std::string, std::string>> there;  // the earlier file and the new one
-  Flush() = [&](int descriptor) {
-    there.emplace_back(Read(path_), Read("/proc/self/fd/" + std::to_string(descriptor)));
-    return 0;
-  };
-  file.Append("1", "");
-  std::this_thread::sleep_for(50ms);
-  file.Append("2", "");
-  file.Finish();
-  EXPECT_EQ(there,
-            (std::vector<std::pair<std::string, std::string>>{{"earlier", "1"}, {"1", "12"}}));
-  EXPECT_EQ(Read(path_), "12");
+  using Looks = std::vector<std::pair<std::string, std::string>>;  // the earlier file, the new one
+  for (const auto& [kind, wanted] :
+       {std::pair(ResultFile::Kind::kDocument, Looks{{"earlier", "1"}, {"1", "12"}}),
+        {ResultFile::Kind::kLines, {{"earlier", "1"}, {"12", "12"}}}}) {
+    std::ofstream(path_) << "earlier";
+    ResultFile file(path_, kind);
+    Looks there;
+    Flush() = [&](int descriptor) {
+      there.emplace_back(Read(path_), Read("/proc/self/fd/" + std::to_string(descriptor)));
+      std::this_thread::sleep_for(2ms);
+      return 0;
+    };
+    const auto start = std::chrono::steady_clock::now();
+    file.Append("1", "");
+    std::this_thread::sleep_for(20 * (std::chrono::steady_clock::now() - start));
+    file.Append("2", "");
+    file.Finish();
+    EXPECT_EQ(there, wanted);
+    EXPECT_EQ(Read(path_), "12");
+  }
 }
 
 // A busy disk may take seconds.
