@@ -58,14 +58,6 @@ std::multimap<pid_t, Process> ProcessesByParent() {
   return all;
 }
 
-// The number of mpirun's job family, the upper half of its jobs' numbers: "60489728.0;tcp://...".
-std::optional<unsigned> JobFamily(const fs::path& folder) {
-  std::ifstream file(folder / "contact.txt");
-  unsigned job = 0;
-  if (!(file >> job)) return std::nullopt;
-  return job >> 16U;
-}
-
 void RemoveSegments(const fs::path& folder, const std::string& job) {
   std::error_code ignored;
   for (const auto& segment : fs::directory_iterator(folder, ignored)) {
@@ -102,7 +94,9 @@ std::vector<pid_t> LivingDescendants(pid_t process) {
 }
 
 // The names are those of OpenMPI 4.1: ompi.HOST.USER/pid.PROCESS in TMPDIR, and in its folder of
-// shared memory vader_segment.HOST.USER.JOB.RANK, with the job's number in hexadecimal.
+// shared memory vader_segment.HOST.USER.JOB.RANK, with the job's number in hexadecimal. The upper
+// half of mpirun's own number is that of its jobs: its contact.txt begins with
+// "60489728.0;tcp://...".
 void RemoveLeftovers(pid_t mpirun) {
   const std::string user = fmt::format(".{}", getuid());
   const char* set = std::getenv("OMPI_MCA_btl_vader_backing_directory");
@@ -112,8 +106,9 @@ void RemoveLeftovers(pid_t mpirun) {
     const std::string name = folder.path().filename();
     if (!name.starts_with("ompi.") || !name.ends_with(user)) continue;
     const fs::path own = folder.path() / fmt::format("pid.{}", mpirun);
-    if (const auto family = JobFamily(own))
-      RemoveSegments(memory, fmt::format("{}.{:x}0001.", user, *family));
+    unsigned job = 0;
+    if (std::ifstream(own / "contact.txt") >> job)
+      RemoveSegments(memory, fmt::format("{}.{:x}0001.", user, job >> 16U));
     fs::remove_all(own, ignored);
     fs::remove(folder.path(), ignored);  // if it is empty
   }

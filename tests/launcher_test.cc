@@ -380,11 +380,13 @@ TEST_F(ProcessesTest, OnlyTheLeftoversOfThatMpirunAreRemoved) {
   const std::vector<std::string> stay = {
       "ompi.a.1" + user + "7/pid.123/contact.txt",  // another user's
       "ompi.b" + user + "/pid.1234/contact.txt",    // another mpirun's
+      "ompi.c" + user + "/pid.1234/contact.txt",    // where this one has none
       "other.a" + user + "/pid.123/contact.txt",
       "memory/vader_segment.a" + user + ".39c0001.0",  // another job's
       "memory/vader_segment.a" + user + ".39b0002.0",
       "memory/vader_segment.a.1" + user + "7.39b0001.0",
       "memory/segment.a" + user + ".39b0001.0",
+      "memory/vader_segment.a" + user + ".00001.0",
   };
   const std::vector<std::string> go = {
       "ompi.a" + user + "/pid.123/contact.txt",
