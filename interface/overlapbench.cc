@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "interface/measuring.h"
 #include "report/json.h"
@@ -133,10 +134,10 @@ int32_t overlapbench_where(overlapbench_suite* suite, overlapbench_place* place)
 
 int32_t overlapbench_broadcast(overlapbench_suite* suite, void* data, int64_t bytes) {
   return Guarded([&] {
-    constexpr int64_t kMost = std::numeric_limits<int>::max();  // of MPI
-    if (bytes < 0 || bytes > kMost || (bytes > 0 && data == nullptr))
-      throw overlapbench::UsageError(
-          fmt::format("a broadcast takes 0 to {} bytes of memory", kMost));
+    // MPI's counts are of this type.
+    if (bytes < 0 || !std::in_range<int>(bytes) || (bytes > 0 && data == nullptr))
+      throw overlapbench::UsageError(fmt::format("a broadcast takes 0 to {} bytes of memory",
+                                                 std::numeric_limits<int>::max()));
     suite->measuring.ranks().Broadcast(
         {static_cast<std::byte*>(data), static_cast<std::size_t>(bytes)},
         "broadcasting from rank 0");

@@ -26,9 +26,9 @@ std::vector<Axis> LabelAxes(const UserRow& row) {
   return axes;
 }
 
+// A pair names its row by these. The works of a schedule have names of their own.
 std::string SpecName(const UserRow& row, const Callable& work) {
-  if (row.kind == OVERLAPBENCH_ALONE) return row.name;
-  if (row.kind == OVERLAPBENCH_SCHEDULE) return work.name;
+  if (row.kind != OVERLAPBENCH_PAIR) return row.name;
   return row.name + (work.work_class == WorkClass::kCompute ? "Comp" : "Comm");
 }
 

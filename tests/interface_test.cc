@@ -143,6 +143,7 @@ TEST_F(InterfaceTest, BroadcastsTheRootsBytes) {
                "a broadcast takes 0 to 2147483647 bytes of memory";
   };
   EXPECT_TRUE(refuses(bytes.data(), -1));
+  EXPECT_TRUE(refuses(bytes.data(), int64_t{1} << 31)) << "MPI's numbers end before it";
   EXPECT_TRUE(refuses(bytes.data(), int64_t{1} << 32)) << "MPI would take 0";
   EXPECT_TRUE(refuses(nullptr, 1));
   EXPECT_EQ(overlapbench_broadcast(suite, nullptr, 0), 0);
@@ -270,6 +271,11 @@ TEST_F(InterfaceTest, RefusesRowsThatCannotBe) {
   EXPECT_EQ(Refusal(), "accepted");
   axes_ = {"cache=warm,cold"};
   EXPECT_EQ(Refusal(), "Overlap/mineComm+mineComp: give each axis one value");
+  axes_ = {"cadence=streaming"};
+  EXPECT_EQ(
+      Refusal(),
+      "Overlap/mineComm+mineComp/cache:cold/cadence:streaming: cadence:streaming needs a warm "
+      "cache (--axis cache=warm)");
   axes_ = {"cash=warm"};
   EXPECT_TRUE(Refusal().starts_with("there is no axis 'cash'")) << Refusal();
 }
