@@ -492,6 +492,16 @@ TEST_F(EndedInterfaceTest, ByAWorkThatHangs) {
   std::this_thread::sleep_for(std::chrono::seconds(1));  // `hangs` is still called
 }
 
+// Rank 0 could go on.
+TEST_F(EndedInterfaceTest, ByAWorkThatOutlastsAnotherRanksError) {
+  Answering fails = [](overlapbench_answer&) { return 1; };
+  Answering hangs = Sleeping(std::chrono::milliseconds(1600));
+  works_ = {Work("own", OVERLAPBENCH_COMM)};
+  works_[0].context = TestRanks().rank() == 1 ? &hangs : &fails;
+  EXPECT_NE(Ending().find("own: failed without a message"), std::string::npos);
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // `hangs` is still called
+}
+
 // Before it times out, rank 0 is told.
 TEST_F(EndedInterfaceTest, ByACallThatDoesNotReturn) {
   static volatile std::sig_atomic_t interrupts;

@@ -86,7 +86,7 @@ long Threads() {
                        std::filesystem::directory_iterator());
 }
 
-// A device of three cores has threads of its own.
+// A device of three cores has threads of its own. The second row's work ends after the timeout.
 TEST_F(MeasuringTest, LeavesNothingBehind) {
   const long before = Threads();
   {
@@ -96,6 +96,12 @@ TEST_F(MeasuringTest, LeavesNothingBehind) {
     measuring.Measure(Alone());
     EXPECT_EQ(Counted<Stream>::Live(), 0) << "the row's are gone";
     EXPECT_GE(Threads(), before + 2);
+    if (TestRanks().size() == 1) {
+      works_ = Sleeping(std::chrono::milliseconds(1100));
+      measuring.Configure({"--timeout_s=1"});
+      measuring.Measure(Alone());
+      EXPECT_EQ(Counted<Stream>::Live(), 0) << "it was waited for";
+    }
   }
   // A thread may be listed for a moment after its end.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
