@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -78,9 +79,12 @@ class Child {
     return Descriptor(open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600));
   }
   static std::string TextOf(const Descriptor& file) {
-    std::string text(1 << 16, ' ');
-    const ssize_t size = pread(file.get(), text.data(), text.size(), 0);
-    return text.substr(0, size < 0 ? 0 : static_cast<std::size_t>(size));
+    std::string text;
+    std::array<char, 1 << 14> part{};
+    ssize_t size = 0;
+    while ((size = pread(file.get(), part.data(), part.size(), std::ssize(text))) > 0)
+      text.append(part.data(), size);
+    return text;
   }
   static bool Within(std::chrono::milliseconds limit, const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
