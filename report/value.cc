@@ -19,10 +19,10 @@ std::optional<Figure> FigureOf(const Row& row, const std::string& counter) {
 // "0.5600", "12346": the zeros show how exactly the value is known, so they stay.
 std::string FourDigits(double value) {
   constexpr std::ptrdiff_t kDigits = 4;
-  constexpr double kWhole = 1e4;
   constexpr double kLong = 1e9;
-  if (std::abs(value) >= kWhole && std::abs(value) < kLong) return fmt::format("{:.0f}", value);
   std::string text = fmt::format("{:.4g}", value);
+  if (text.find("e+") != std::string::npos && std::abs(value) < kLong)
+    return fmt::format("{:.0f}", value);
   const auto first = text.find_first_of("123456789");
   if (first == std::string::npos || text.find('e') != std::string::npos) return text;
   const auto digits = std::count_if(text.begin() + static_cast<std::ptrdiff_t>(first), text.end(),

@@ -43,8 +43,13 @@ TEST(Shown, HasFourDigitsWithoutAnInterval) {
   EXPECT_EQ(ShownOf(CounterOf("GB/s"), 312.44), "312.4");
   EXPECT_EQ(ShownOf(CounterOf("ms"), 0.0123456), "0.01235");
   EXPECT_EQ(ShownOf(CounterOf("ms"), 0.56), "0.5600");
-  EXPECT_EQ(ShownOf(CounterOf("us"), 1234567), "1234567");
-  EXPECT_EQ(ShownOf(CounterOf("us"), 1e12), "1e+12");
+  for (const auto& [value, shown] : {std::pair(9999.4, "9999"),
+                                     {9999.7, "10000"},
+                                     {-12345.6, "-12346"},
+                                     {999999999, "999999999"},
+                                     {1e9, "1e+09"},
+                                     {0.000012, "1.2e-05"}})
+    EXPECT_EQ(ShownOf(CounterOf("us"), value), shown);
   EXPECT_EQ(ShownOf(CounterOf("ms"), {2, Interval{2, 2}}), "2.000");
   EXPECT_EQ(ShownOf(CounterOf("ms"), {2, Interval{2.5, 2}}), "2.000") << "no interval of it";
   EXPECT_EQ(Text(Shown(Row(), CounterOf(""), {})), "");
