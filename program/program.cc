@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -58,8 +59,8 @@ CommandLine Read(std::vector<std::string> arguments, ProgramHooks& hooks) {
 // hashes.
 [[noreturn]] void RefuseFlags(Ranks& ranks, const std::string& text) {
   const auto all = ranks.Gather(text, "comparing flags");
-  const auto hash = static_cast<double>(std::hash<std::string>()(text));
-  const auto hashes = ranks.GatherNumbers({&hash, 1}, "comparing flags");
+  const std::array hash = {static_cast<double>(std::hash<std::string>()(text))};
+  const auto hashes = ranks.GatherNumbers(hash, "comparing flags");
   const auto other = std::ranges::find_if(hashes, [&](double one) { return one != hashes[0]; });
   const auto rank = other - hashes.begin();
   throw FatalError(

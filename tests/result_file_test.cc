@@ -327,6 +327,20 @@ TEST_F(ResultFileTest, IsRefusedWhileInUse) {
   }
 }
 
+TEST_F(ResultFileTest, APartialFileIsRemovedUnlessARunWritesIt) {
+  fs::create_symlink(folder_ / "target.json", path_);
+  const fs::path partial = folder_ / "target.json.partial";
+  std::ofstream(folder_ / "target.json") << "earlier";
+  {
+    const ResultFile file(path_);
+    RemovePartial(path_);
+    EXPECT_TRUE(fs::exists(partial));
+  }
+  std::ofstream(partial) << "of a run that was killed";
+  RemovePartial(path_);
+  EXPECT_FALSE(fs::exists(partial));
+}
+
 // Another run may look whether the file is free while the next row is written.
 TEST_F(ResultFileTest, OtherRunsThatLookDisturbNoRow) {
   ResultFile file(path_);
