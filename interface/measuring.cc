@@ -77,8 +77,7 @@ Measuring::Measuring(const std::vector<std::string>& flags)
       calls_(*new CallLog),
       watchdog_(progress_),
       watch_(kLook, [this] { LookAtCalls(); }) {
-  RequireStartedBy(ByLauncher(), *ranks_);
-  RequireSameBuild(*ranks_);
+  RequireRanksOfOneRun(ByLauncher(), *ranks_);
   device_ = OpenDevice(*ranks_, options_);
   suite_ = std::make_unique<Suite>(Suite{{*device_, *ranks_, options_.timeout}, options_});
   own_rows_ = std::make_unique<OwnRows>(suite_->machine);

@@ -203,8 +203,7 @@ int Main(const std::vector<std::string>& arguments, ProgramHooks& hooks) {
     return Refuse(error, status, ranks.is_root());
   };
   try {
-    RequireStartedBy(place, ranks);
-    RequireSameBuild(ranks);
+    RequireRanksOfOneRun(place, ranks);
     return Run(watchdog, ranks, hooks, line);
   } catch (const FatalError& error) {
     EndJob(watchdog, progress, &ranks, error);

@@ -125,6 +125,7 @@ TEST_F(MeasuringTest, TestsItselfAndWritesSchedulesIfAsked) {
   row.steps = {{"a", "first", 1, {}}, {"b", "second", 0, {0}}, {"a", "third", 1, {}}};
   row.nothing = Work("nothing", WorkClass::kCompute);
   const Json document = JsonReader::Read(measuring.Measure(row));
+  EXPECT_EQ(document.At("context").At("executable").text, "overlapbench");
   const Json& runs = document.At("benchmarks").items.at(0).At("schedules").At("runs");
   std::string said;  // the lane and the work of each step, and how many it waits for
   for (const Json& run : runs.items) {

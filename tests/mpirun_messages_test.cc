@@ -272,6 +272,10 @@ TEST(MpirunMessages, ShowsLongTextsAsTheyAre) {
   const std::string line = "[" + std::string(400'000, '1') + "]";
   EXPECT_EQ(MpirunOutput().Take(line + "\n"), line + "\n");
   EXPECT_EQ(MpirunOutput().Take(Framed(line + " in the hostfile: ")), line + " in the hostfile: ");
+  std::string known = "mpirun: Forwarding signal ";
+  known.resize(8192, 'x');
+  EXPECT_EQ(MpirunOutput().Take(known + "\n"), "");
+  EXPECT_EQ(MpirunOutput().Take(known + "x\n"), known + "x\n");
 }
 
 TEST(MpirunOutput, PassesOnTheRanksOutputAtOnce) {
