@@ -120,21 +120,23 @@ def find(results: Sequence[Result]) -> list[Finding]:
         one.label: tuple(str(one.context.get(key, "")) for key in _MACHINE) for one in results
     }
     cuda = [row for one in results if one.backend == "cuda" for row in one.rows if row.trusted]
-
-    def slower(rules: Iterable[Change]) -> set[int]:
-        # Also where the value that is faster is not one to advise, such as a row's default.
-        either_way = (_changes(replace(rule, base=".*", to=".*"), cuda, machines) for rule in rules)
-        return {id(case.row) for cases in either_way for case in cases if case.saving.matters}
-
+    # Also where the value that is faster is not one to advise, such as a row's default.
+    either_way = [replace(rule, base=".*", to=".*") for rule in CHANGES]
+    slower = [
+        (rule.axis, id(case.row))
+        for rule in either_way
+        for case in _changes(rule, cuda, machines)
+        if case.saving.matters
+    ]
     # Nobody keeps a number of chunks that is worse than another: it is no base of other changes.
-    poor = slower(rule for rule in CHANGES if rule.axis == "chunks")
+    poor = {row for axis, row in slower if axis == "chunks"}
     kept = [row for row in cuda if id(row) not in poor]
     changes = [
         part
         for rule in CHANGES
         for part in _parts(rule, _changes(rule, cuda if rule.axis == "chunks" else kept, machines))
     ]
-    settled = slower(CHANGES)
+    settled = {row for _, row in slower}
     limits = [
         list(_limits(rule, [row for row in within if id(row) not in settled]))
         for rule in LIMITS
