@@ -1,6 +1,7 @@
 #include "ranks/progress.h"
 
 #include <exception>
+#include <iterator>
 #include <sstream>
 
 namespace overlapbench {
@@ -22,6 +23,7 @@ constexpr std::string_view kPhases[] = {"starting MPI",
                                         "writing results",
                                         "ending",
                                         "between benchmarks"};
+static_assert(std::size(kPhases) == static_cast<std::size_t>(Phase::kBetween) + 1);
 
 }  // namespace
 
